@@ -6,7 +6,7 @@ import { costOf } from './world/cost.ts';
 import { recorder } from './world/recorder.ts';
 import type { Finding } from './world/recorder.ts';
 import type { Place } from './world/names.ts';
-import type { Site, Step } from './world/step.ts';
+import type { Extra, Site, Step } from './world/step.ts';
 import { undoList } from './world/undo.ts';
 import type { LeftBehind } from './world/undo.ts';
 
@@ -14,8 +14,10 @@ export interface StepReport {
   readonly id: string;
   readonly title: string;
   readonly shows: string;
-  /** `cannot`: this emulator can show no part of it. */
-  readonly outcome: 'passed' | 'failed' | 'cannot' | 'skipped';
+  /** `notShown`: no part of it was shown. */
+  readonly outcome: 'passed' | 'failed' | 'notShown' | 'skipped';
+  /** Why parts of it, or all, were not shown. A step that passed may have such reasons. */
+  readonly notShown: readonly string[];
   readonly seconds: number;
   readonly findings: readonly Finding[];
 }
@@ -37,8 +39,9 @@ export interface Report {
 
 export interface RunOptions {
   readonly steps: readonly Step[];
-  readonly site: Omit<Site, 'check' | 'seen' | 'undo' | 'outputs'>;
+  readonly site: Omit<Site, 'check' | 'seen' | 'notShown' | 'undo' | 'outputs'>;
   readonly calls: ReadonlyMap<string, number>;
+  readonly extras: ReadonlySet<Extra>;
   readonly keep: boolean;
   readonly signal: AbortSignal;
   readonly now: () => number;
@@ -61,7 +64,9 @@ export async function runAcceptance(options: RunOptions): Promise<Report> {
           ? `${missing.join(', ')} did not pass`
           : '';
       log(`${step.title}${skipped === '' ? '' : `: skipped, ${skipped}`}`);
-      reports.push(skipped === '' ? await runStep(step, { ...options, undo, outputs }) : skippedStep(step, skipped));
+      const report = skipped === '' ? await runStep(step, { ...options, undo, outputs }) : skippedStep(step, skipped);
+      for (const why of report.notShown) log(oneLine(`  not shown here: ${why}`));
+      reports.push(report);
     }
   } finally {
     if (!keep) log('Removing everything');
@@ -86,7 +91,7 @@ export async function runAcceptance(options: RunOptions): Promise<Report> {
 
 async function runStep(
   step: Step,
-  { site, signal, now, log, undo, outputs }: RunOptions & Pick<Site, 'undo' | 'outputs'>,
+  { site, signal, now, log, undo, outputs, extras }: RunOptions & Pick<Site, 'undo' | 'outputs'>,
 ): Promise<StepReport> {
   const { id, title, shows } = step;
   const begin = now();
@@ -96,7 +101,8 @@ async function runStep(
   });
   await record.check('the step runs to its end', async () => {
     // What still runs after an interruption registers no effect any more.
-    await Promise.race([step.run({ ...site, ...record, undo, outputs }), interrupted]);
+    if (step.extra !== undefined && !extras.has(step.extra)) record.notShown(title, `only with --with ${step.extra}`);
+    else await Promise.race([step.run({ ...site, ...record, undo, outputs }), interrupted]);
     return '';
   });
   // Only a failure says something.
@@ -106,8 +112,9 @@ async function runStep(
   for (const { what, outcome, detail } of findings)
     log(oneLine(`  ${marks[outcome]} ${what}${detail === '' ? '' : `: ${detail.slice(0, 300)}`}`));
   const has = (wanted: Finding['outcome']): boolean => findings.some(({ outcome }) => outcome === wanted);
-  const outcome = has('fails') ? 'failed' : has('holds') || !has('cannot') ? 'passed' : 'cannot';
-  return { id, title, shows, outcome, seconds: Math.round((now() - begin) / 1_000), findings };
+  const outcome = has('fails') ? 'failed' : has('holds') || !has('notShown') ? 'passed' : 'notShown';
+  const notShown = [...new Set(findings.flatMap(({ why }) => why ?? []))];
+  return { id, title, shows, outcome, notShown, seconds: Math.round((now() - begin) / 1_000), findings };
 }
 
 function skippedStep({ id, title, shows }: Step, why: string): StepReport {
@@ -116,12 +123,13 @@ function skippedStep({ id, title, shows }: Step, why: string): StepReport {
     title,
     shows,
     outcome: 'skipped',
+    notShown: [],
     seconds: 0,
     findings: [{ what: title, outcome: 'seen', detail: why }],
   };
 }
 
-export const marks = { holds: '✓', fails: '✗', seen: '·', cannot: '!' } as const;
+export const marks = { holds: '✓', fails: '✗', seen: '·', notShown: '!' } as const;
 
 /** For errors outside the steps. */
 export function failureText(error: unknown): string {

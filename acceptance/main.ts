@@ -8,9 +8,9 @@ import type { Options } from './options.ts';
 import { planText } from './plan.ts';
 import { leftText, page } from './report.ts';
 import { runOnce } from './run.ts';
-import { steps } from './steps/steps.ts';
+import { steps } from './steps.ts';
 import { emulatorAt, limitsOf } from './world/emulator.ts';
-import type { Emulated } from './world/step.ts';
+import type { Emulated } from './world/emulator.ts';
 
 const exitCodes = { passed: 0, failed: 1, usage: 2, noLogin: 3 } as const;
 
@@ -27,12 +27,15 @@ export async function main(
   const partition = partitionOf(options.region)?.name;
   if (partition === undefined) return (write(`acceptance: there is no region ${options.region}\n`), exitCodes.usage);
   if (options.plan)
-    return (write(planText(steps, { partition, account: options.account, region: options.region })), exitCodes.passed);
+    return (
+      write(planText(steps, { partition, account: options.account, region: options.region }, options.extras)),
+      exitCodes.passed
+    );
   return run(options, partition, signal, write);
 }
 
 async function run(
-  { region, endpoint, keep, report: folder }: Options,
+  { region, endpoint, idle, extras, subnet, keep, report: folder }: Options,
   partition: string,
   signal: AbortSignal,
   write: (text: string) => void,
@@ -40,10 +43,14 @@ async function run(
   try {
     const emulator = endpoint === undefined ? undefined : await emulated(endpoint);
     const report = await runOnce({
+      steps,
       connection: { region, ...(endpoint === undefined ? {} : { endpoint }) },
       partition,
       ...(emulator === undefined ? {} : { emulator }),
       pollMilliseconds: emulator === undefined ? 5_000 : 200,
+      idleMinutes: idle,
+      extras,
+      ...(subnet === undefined ? {} : { subnet }),
       keep,
       signal,
       log: (line) => write(`${line}\n`),
@@ -80,4 +87,6 @@ if (import.meta.main) {
       interrupt.abort();
     });
   process.exitCode = await main(process.argv.slice(2), interrupt.signal, (text) => void process.stdout.write(text));
+  // A step that was interrupted may still wait for minutes.
+  setTimeout(() => process.exit(), 2_000).unref();
 }

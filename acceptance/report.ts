@@ -4,20 +4,23 @@ import { marks } from './engine.ts';
 import type { Report } from './engine.ts';
 import type { LeftBehind } from './world/undo.ts';
 
-const words = { passed: 'passed', failed: 'FAILED', cannot: 'cannot be shown here', skipped: 'skipped' } as const;
+const words = { passed: 'passed', failed: 'FAILED', notShown: '', skipped: 'skipped' } as const;
 
 export function page(report: Report): string {
   const { name, place, emulator, began, seconds, passed, steps, left, calls, cost } = report;
   const where =
     emulator === undefined ? `account ${place.account}, region ${place.region}` : `the emulator ${emulator}`;
-  const rows = steps.map(({ title, outcome, seconds: took, shows }) => row(title, words[outcome], `${took} s`, shows));
+  const rows = steps.map(({ title, outcome, notShown, seconds: took, shows }) => {
+    const missing = notShown.length === 0 ? [] : [`not shown here: ${notShown.join('; ')}`];
+    return row(title, [words[outcome], ...missing].filter((text) => text !== '').join('; '), `${took} s`, shows);
+  });
   const details = steps.map(
     ({ title, findings }) =>
       `## ${title}\n\n${findings.map(({ what, outcome, detail }) => `- ${marks[outcome]} ${cell(what)}${detail === '' ? '' : `: ${cell(detail)}`}\n`).join('')}`,
   );
   return [
     `# Acceptance run ${name}: ${passed ? 'passed' : 'failed'}\n`,
-    `On ${where}, begun at ${began}, ${seconds} s. ✓ holds, ✗ fails, · was looked at, ! this emulator cannot show it.\n`,
+    `On ${where}, begun at ${began}, ${seconds} s. ✓ holds, ✗ fails, · was looked at, ! not shown here.\n`,
     `| step | outcome | took | shows |\n|---|---|--:|---|\n${rows.join('')}`,
     ...details,
     `## Left behind\n\n${leftText(left)}`,

@@ -2,19 +2,24 @@
 import { randomBytes } from 'node:crypto';
 import { runAcceptance } from './engine.ts';
 import type { Report } from './engine.ts';
-import { steps } from './steps/steps.ts';
 import { connect } from './world/clients.ts';
 import type { ConnectOptions } from './world/clients.ts';
 import { planClusters } from './world/clusters.ts';
 import { loginOf } from './world/login.ts';
-import type { Emulated } from './world/step.ts';
+import type { Emulated } from './world/emulator.ts';
+import type { Extra, Step } from './world/step.ts';
 
 export interface Run {
   readonly connection: ConnectOptions;
+  readonly steps: readonly Step[];
   readonly partition: string;
   /** Absent on AWS. */
   readonly emulator?: Emulated;
   readonly pollMilliseconds: number;
+  readonly idleMinutes: number;
+  readonly extras: ReadonlySet<Extra>;
+  /** Where the instances start. Undefined: a subnet of the default VPC. */
+  readonly subnet?: string;
   readonly keep: boolean;
   readonly signal: AbortSignal;
   /** One line for the reader who waits. */
@@ -25,7 +30,20 @@ export interface Run {
 
 /** Throws if the login is refused: then nothing was made. */
 export async function runOnce(run: Run): Promise<Report> {
-  const { connection, partition, emulator, pollMilliseconds, keep, signal, log, onCall } = run;
+  const {
+    connection,
+    steps,
+    partition,
+    emulator,
+    pollMilliseconds,
+    idleMinutes,
+    extras,
+    subnet,
+    keep,
+    signal,
+    log,
+    onCall,
+  } = run;
   const calls = new Map<string, number>();
   const count = (call: string): void => {
     calls.set(call, (calls.get(call) ?? 0) + 1);
@@ -37,12 +55,23 @@ export async function runOnce(run: Run): Promise<Report> {
     const place = { partition, account, region: connection.region };
     const name = `accept-${randomBytes(4).toString('hex')}`;
     log(`Acceptance run ${name}, account ${account}, region ${place.region}, as ${principal}\n`);
-    const plan = await planClusters(name, place, principal);
-    const site = { name, place, principal, aws, count, plan, pollMilliseconds };
+    const plan = await planClusters(name, place, principal, emulator?.machines);
+    const site = {
+      name,
+      place,
+      principal,
+      aws,
+      count,
+      plan,
+      pollMilliseconds,
+      idleMinutes,
+      ...(subnet === undefined ? {} : { subnet }),
+    };
     return await runAcceptance({
       steps,
       site: emulator === undefined ? site : { ...site, emulator },
       calls,
+      extras,
       keep,
       signal,
       now: Date.now,

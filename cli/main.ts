@@ -2,6 +2,10 @@
 import { CommanderError } from 'commander';
 import { awsCommands } from './commands/aws.ts';
 import { caCommands } from './commands/ca.ts';
+import { auditCommands } from './inventory/audit.ts';
+import { certCommands } from './inventory/command.ts';
+import { addTest } from './inventory/cases.ts';
+import { addDiff } from './inventory/diff.ts';
 import { configCommands } from './commands/config.ts';
 import { csrCommands } from './commands/csr.ts';
 import { escapeHidden } from '../core/outcome/printable-text.ts';
@@ -11,9 +15,12 @@ import { CommandFailure, exitCodes } from './runtime/exit.ts';
 import type { ExitCode } from './runtime/exit.ts';
 import { clusterCommands } from './commands/harden.ts';
 import type { Io } from './runtime/io.ts';
+import { kubeadmCommands } from './kubeadm/command.ts';
 import { lockCommands } from './commands/lock.ts';
 import { machinesCommands } from './commands/machines.ts';
 import { reportCommand } from './commands/report.ts';
+import { revocationCommands } from './revocation/command.ts';
+import { rotateCommand } from './rotation/command.ts';
 import { tofuCommands } from './commands/tofu.ts';
 import { tokenCommands } from './commands/token.ts';
 import { traceCommand } from './trace/command.ts';
@@ -46,9 +53,14 @@ export async function main(argv: readonly string[], unescaped: Io): Promise<Exit
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) })
     .showHelpAfterError('(--help shows arguments, options and examples)')
     .showSuggestionAfterError();
-  caCommands(program, io);
+  rotateCommand(caCommands(program, io), io);
+  kubeadmCommands(program, io);
+  revocationCommands(certCommands(program, io), io);
+  auditCommands(program, io);
   csrCommands(program, io);
-  configCommands(program, io);
+  const config = configCommands(program, io);
+  addTest(config, io);
+  addDiff(config, io);
   lockCommands(program, io);
   tofuCommands(program, io);
   machinesCommands(program, io);

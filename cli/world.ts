@@ -3,7 +3,9 @@ import { maxInputBytes } from './runtime/io.ts';
 import type { Io } from './runtime/io.ts';
 import { randomBytes } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { userInfo } from 'node:os';
+import { join } from 'node:path';
 
 export function processIo(): Io {
   return {
@@ -15,9 +17,23 @@ export function processIo(): Io {
     userName: () => userInfo().username,
     fileExists: existsSync,
     read: (path) => readInput(path),
+    lines: (path) => readLines(path),
+    files: async (folder) => {
+      const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+      const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+      return files.toSorted();
+    },
+    async *lookUpSignatures(search) {
+      const { lookUpSignatures } = await import('./aws/signatures.ts');
+      yield* lookUpSignatures(search);
+    },
     async callFunction(call) {
       const { callFunction } = await import('./aws/function-call.ts');
       return callFunction(call);
+    },
+    async connectKey(keyArn) {
+      const { connectKey } = await import('./aws/key-import.ts');
+      return connectKey(keyArn);
     },
     async openRegister(place) {
       const { openRegister } = await import('./register/open.ts');
@@ -26,6 +42,10 @@ export function processIo(): Io {
     async openTrace(place) {
       const { openTrace } = await import('./trace/open.ts');
       return openTrace(place, this);
+    },
+    async openRevocations(place) {
+      const { openRevocations } = await import('./revocation/open.ts');
+      return openRevocations(place, this);
     },
     async connectEc2() {
       const { ec2Endpoint, ec2Fleet } = await import('../adapters/aws/ec2.ts');
@@ -47,4 +67,17 @@ async function readInput(path: string): Promise<Uint8Array> {
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks);
+}
+
+/** Not node:readline, which reads a line of any length into memory. */
+async function* readLines(path: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const chunk of path === '-' ? process.stdin : createReadStream(path)) {
+    const lines = (rest + decoder.decode(chunk as Buffer, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    if (rest.length > maxInputBytes) throw Object.assign(new Error('a line is too long'), { code: 'EFBIG' });
+    yield* lines;
+  }
+  if (rest !== '') yield rest;
 }

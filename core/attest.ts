@@ -11,8 +11,8 @@ import type { AttestContext, AttestQuestion } from './attestation/attest-questio
 import type { AttestationProvider } from './attestation/evidence/provider.ts';
 import { examineEvidence } from './attestation/examine-evidence.ts';
 import type { EvidenceResult } from './attestation/examine-evidence.ts';
-import { checkNodeLocks, nodesConcerned } from './attestation/locks.ts';
-import { refusalWindowOf, refusedTooOften } from './attestation/request-limits.ts';
+import { checkLocks } from './attestation/locks.ts';
+import { refusalWindowOf, refusedTooOften } from './attestation/records/request-limits.ts';
 import type { ClusterConfiguration } from './configuration/model/cluster.ts';
 import { sha256 } from './encoding/digest.ts';
 import type { RequestObject } from './kubernetes/certificate-signing-request.ts';
@@ -73,13 +73,13 @@ export async function attest(
   const { request, signerName, profile, violations } = checked;
   if (violations !== undefined) return deny(violations);
 
-  // Has an operator locked its node? Is a verdict stored? A lock is not recorded in a verdict: an operator may remove it.
+  // Has an operator locked its node or its key? Is a verdict stored? A lock is not recorded in a verdict: an operator may remove it.
   const { attestation } = profile;
   const digest = requestDigest(cluster.name, object, signerName);
   const now = ports.now();
   const window = refusalWindowOf(object.username, now);
   const [locked, recalled] = await Promise.all([
-    checkNodeLocks(nodesConcerned(object, request), ports.store),
+    checkLocks(object, request, ports.store),
     attestation === undefined ? undefined : ports.store.recall(object.uid, window, now),
   ]);
   if (locked !== undefined) return deny([locked]);
@@ -123,7 +123,7 @@ async function decideAndRecord(
   { window, refusals }: { readonly window: RefusalWindow; readonly refusals: number },
   ports: AttestPorts,
 ): Promise<AttestOutcome> {
-  const evidence = examineEvidence(question, ports.providers);
+  const evidence = await examineEvidence(question, ports.providers);
   if (evidence.kind === 'unattested') return approved;
   const limited = refusedTooOften(refusals, window, question.now);
   if (limited !== undefined)
@@ -167,9 +167,9 @@ function verdictOf(
   const { uid, signerName, nodeName, now, wanted } = question;
   const about = { uid, requestDigest: digest, signerName, nodeName, mode: wanted.mode };
   const when = { decidedAt: now, expiresAt: now + verdictMilliseconds };
-  if (admission.kind === 'refused') {
-    const { violations, annotations = {} } = admission;
-    return { ...about, ...when, decision: 'deny', violations, annotations };
+  if (admission.kind !== 'admitted') {
+    const { kind, violations, annotations = {} } = admission;
+    return { ...about, ...when, decision: kind === 'challenged' ? 'challenge' : 'deny', violations, annotations };
   }
   const { identity, firstKey, claim } = admission;
   return {
@@ -180,6 +180,7 @@ function verdictOf(
     registeredAt: claim.identity.record.firstSeen,
     firstKey,
     annotations: {
+      ...admission.annotations,
       'countersign.dev/identity': identity,
       ...(evidence.kind === 'evidence' ? { [evidenceAnnotation]: evidence.version } : {}),
     },

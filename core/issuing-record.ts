@@ -1,8 +1,17 @@
-import { bytes, integer, object, oneOf, optional, text } from './encoding/stored-fields.ts';
+import { bytes, integer, listOf, object, oneOf, optional, text } from './encoding/stored-fields.ts';
 import type { StoredFields } from './encoding/stored-fields.ts';
-import type { IssuingRecord } from './ports/certificate-ledger.ts';
+import type { IssuingRecord, RequestFacts } from './ports/certificate-ledger.ts';
 
-// A function, so that the bundler leaves it out of the attest function, which reads no ledger.
+// Functions, so that the bundler leaves them out of the attest function, which reads no ledger.
+const requestFacts = () =>
+  object<RequestFacts>({
+    signerName: text,
+    requester: optional(text),
+    groups: optional(listOf(text)),
+    usages: optional(listOf(text)),
+    expirationSeconds: optional(integer),
+  });
+
 const issuingRecord = () =>
   object<IssuingRecord>({
     uid: text,
@@ -17,6 +26,7 @@ const issuingRecord = () =>
     leaseUntil: integer,
     lambdaRequestId: optional(text),
     identity: optional(text),
+    request: optional(requestFacts()),
     certificate: optional(bytes),
     kmsRequestId: optional(text),
   });

@@ -5,14 +5,26 @@ import { DemoFailure } from './demo/scenario.ts';
 import type { DemoWorld, Scenario } from './demo/scenario.ts';
 import { hijackScenario } from './demo/scenarios/hijack.ts';
 import { joinScenario } from './demo/scenarios/join.ts';
+import { revokeScenario } from './demo/scenarios/revoke.ts';
+import { kubeadmScenario } from './demo/scenarios/kubeadm.ts';
+import { rotateScenario } from './demo/scenarios/rotate.ts';
 import { signScenario } from './demo/scenarios/sign.ts';
+import { tpmScenario } from './demo/scenarios/tpm.ts';
 import { terminalFor } from './demo/terminal.ts';
 import { errorMessage } from '../core/outcome/error-message.ts';
 
-const scenarios: readonly [Scenario, ...Scenario[]] = [signScenario, hijackScenario, joinScenario];
+const scenarios: readonly [Scenario, ...Scenario[]] = [
+  signScenario,
+  hijackScenario,
+  joinScenario,
+  tpmScenario,
+  rotateScenario,
+  revokeScenario,
+  kubeadmScenario,
+];
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
 /** Much longer than any scenario takes. A demo that hangs fails after this time. */
-const patienceMilliseconds = 30_000;
+const patienceMilliseconds = 60_000;
 
 const helpText = `Shows the whole path of a certificate request on this machine, in seconds: no cloud, cluster or container.
 
@@ -27,6 +39,10 @@ Examples:
   npm run demo
   npm run demo -- hijack
   npm run demo -- join
+  npm run demo -- tpm
+  npm run demo -- revoke
+  npm run demo -- kubeadm
+  npm run demo -- rotate
   npm run demo -- sign --kubeconfig ~/.kube/config
 
 Exit codes: 0 all checks passed, 1 a check failed, 2 usage, 3 no such file.

@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { pino } from 'pino';
 import { durationText } from '../cli/output/output.ts';
 import { problemText } from '../cli/cluster/cluster-choice.ts';
 import { defaultCluster, parseConfiguration } from '../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
-import type { CallLogEntry } from '../adapters/lambda/log.ts';
+import { requestLog } from './serve/request-log.ts';
+import type { Output } from './serve/request-log.ts';
 import { openSignService, serveSignService } from './serve/sign-service.ts';
 import { errorMessage } from '../core/outcome/error-message.ts';
 
@@ -44,10 +44,6 @@ interface Settings {
 /** The settings, or the message and the exit code. */
 type Parsed = { readonly settings: Settings } | { readonly text: string; readonly code: number };
 
-interface Output {
-  readonly out: (text: string) => void;
-  readonly err: (text: string) => void;
-}
 const terminal: Output = {
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
@@ -193,48 +189,6 @@ function webhookKubeconfig(server: string): string {
     'current-context: webhook',
     '',
   ].join('\n');
-}
-
-/** One line of text per request on a terminal, otherwise JSON on standard error. */
-function requestLog({ out, err }: Output): (entry: CallLogEntry) => void {
-  if (process.stdout.isTTY) return (entry) => out(`${logLine(entry)}\n`);
-  const formatters = { level: (label: string) => ({ level: label }) };
-  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, { write: err });
-  return ({ level, ...entry }) => log[level](entry);
-}
-
-function logLine({
-  outcome,
-  status,
-  uid,
-  name,
-  signerName,
-  decision,
-  identity,
-  codes,
-  why,
-  path,
-  error,
-  durationMilliseconds,
-}: CallLogEntry): string {
-  const details = [
-    name ?? path,
-    signerName,
-    uid,
-    decision,
-    identity,
-    codes?.join(','),
-    why,
-    error === undefined ? undefined : JSON.stringify(error),
-  ];
-  const time = new Date().toTimeString().slice(0, 8);
-  return [
-    time,
-    status,
-    outcome.padEnd(7),
-    ...details.filter((detail) => detail !== undefined),
-    `${durationMilliseconds} ms`,
-  ].join('  ');
 }
 
 /** npm and the terminal may each forward the same Ctrl-C. A second Ctrl-C, more than a second later, ends the process at once. */

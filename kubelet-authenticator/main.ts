@@ -27,7 +27,8 @@ const usage = `usage: kubelet-authenticator exec | join | serving | version [fla
 flags of exec and serving:
   --settings FILE               the settings file that join wrote (default ${defaultSettingsFile})
   --node-name, --cluster-name, --audience, --provider, --server, --certificate-authority, --bootstrap-credentials,
-  --cache-dir, --signer-name, --serving-signer-name, --client-ca-bundle, --key-kind, --evidence-version, --serving-name
+  --cache-dir, --signer-name, --serving-signer-name, --client-ca-bundle, --key-kind, --evidence-version, --endorsement-key,
+  --attestation-certificate, --attestation-key, --attestation-name, --serving-name
                                 each overrides the value in the settings file
   --keep-bootstrap-token        leave the bootstrap token on disk after the first certificate
   --wait SECONDS                exec: how long to wait if the node has no valid certificate (default 120)

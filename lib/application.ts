@@ -4,7 +4,7 @@ import recommendedFlags from 'aws-cdk-lib/recommended-feature-flags.json' with {
 import { AwsSolutionsChecks } from 'cdk-nag';
 import type { Configuration } from '../core/configuration/model/cluster.ts';
 import { stackNames } from '../core/configuration/resolve/deployment.ts';
-import type { Sources } from './functions.ts';
+import type { Service, Sources } from './functions.ts';
 import { SigningCluster } from './signing-cluster.ts';
 import { SigningState } from './signing-state.ts';
 
@@ -59,61 +59,62 @@ export function createApplication({ configuration, sources, outdir }: Applicatio
       description: `Countersign, cluster ${name}: signs certificates`,
     });
     const signer = new SigningCluster(stack, inStack, { state, ...(sources === undefined ? {} : { sources }) });
-    addOutputs(stack, signer);
+    addServiceOutputs(stack, signer);
     stack.addStackDependency(stateStack);
   }
   return app;
 }
 
 function addStateOutputs(stack: Stack, { attestRole }: SigningState): void {
-  output(
-    stack,
-    'AttestRoleArn',
-    attestRole?.roleArn,
-    'What the roles under accounts.<account>.assumeRole have to trust',
-  );
+  addOutputs(stack, {
+    AttestRoleArn: [attestRole?.roleArn, 'What the roles under accounts.<account>.assumeRole have to trust'],
+  });
 }
 
 /** What operators and relays need, and where the command line finds the tables. */
-function addOutputs(stack: Stack, signer: SigningCluster): void {
-  const { callerRole, signUrl, attestUrl, jwtSignUrl, state, functions, logGroups, operatorPolicy } = signer;
-  const nameOf = (service: 'sign' | 'ca' | 'attest' | 'authorizer') => functions.get(service)?.functionName;
-  output(stack, 'CallerRoleArn', callerRole?.roleArn, "The relay's COUNTERSIGN_CALLER_ROLE");
-  output(stack, 'SignUrl', signUrl, "The relay's COUNTERSIGN_URL");
-  output(stack, 'AttestUrl', attestUrl, "The relay's COUNTERSIGN_ATTEST_URL");
-  output(
-    stack,
-    'JwtSignUrl',
-    jwtSignUrl,
-    'COUNTERSIGN_URL of a relay with --token-file; with /sign at its end, of gcp-controller-manager',
-  );
-  output(stack, 'CertificatesTable', state.certificates.tableName, 'The ledger, and the CA certificates');
-  output(stack, 'SignFunction', nameOf('sign'), 'Signs');
-  output(
-    stack,
-    'SignLogGroup',
-    logGroups.get('sign')?.logGroupName,
-    'The log of the sign function; countersign trace reads it',
-  );
-  output(stack, 'CaFunction', nameOf('ca'), 'Makes CA certificates; countersign ca init calls it');
-  output(stack, 'AttestationsTable', state.attestations.tableName, 'Locks, and which machine a node name belongs to');
-  const { managedPolicyArn } = operatorPolicy;
-  output(
-    stack,
-    'OperatorPolicyArn',
-    managedPolicyArn,
-    'For operators who run countersign lock, tofu, machines and trace',
-  );
-  output(stack, 'AttestFunction', nameOf('attest'), 'Proves machines');
-  output(
-    stack,
-    'AttestLogGroup',
-    logGroups.get('attest')?.logGroupName,
-    'The log of the attest function; countersign trace reads it',
-  );
-  output(stack, 'AuthorizerFunction', nameOf('authorizer'), 'Checks tokens');
+function addServiceOutputs(stack: Stack, signer: SigningCluster): void {
+  const { callerRole, signUrl, attestUrl, jwtSignUrl, domains, state, functions, logGroups, operatorPolicy } = signer;
+  const nameOf = (service: Service) => functions.get(service)?.functionName;
+  const logOf = (service: Service) => logGroups.get(service)?.logGroupName;
+  const targetOf = (way: 'iam' | 'jwt'): Outputs[string] => [
+    domains.get(way)?.regionalDomainName,
+    `DNS: the name of access.${way}.domain is an alias (CNAME) of this name`,
+  ];
+  addOutputs(stack, {
+    CallerRoleArn: [callerRole?.roleArn, "The relay's COUNTERSIGN_CALLER_ROLE"],
+    SignUrl: [signUrl, "The relay's COUNTERSIGN_URL"],
+    AttestUrl: [attestUrl, "The relay's COUNTERSIGN_ATTEST_URL"],
+    JwtSignUrl: [
+      jwtSignUrl,
+      'COUNTERSIGN_URL of a relay with --token-file; with /sign at its end, of gcp-controller-manager',
+    ],
+    IamApiDomainTarget: targetOf('iam'),
+    JwtApiDomainTarget: targetOf('jwt'),
+    CertificatesTable: [state.certificates.tableName, 'The ledger, and the CA certificates'],
+    SignFunction: [nameOf('sign'), 'Signs'],
+    SignLogGroup: [logOf('sign'), 'The log of the sign function; countersign trace reads it'],
+    CaFunction: [nameOf('ca'), 'Makes CA certificates; countersign ca init calls it'],
+    SignRoleArn: [
+      state.signRole.roleArn,
+      'The role of the sign function; countersign audit reconcile knows its signatures by it',
+    ],
+    CaRoleArn: [state.caRole.roleArn, 'The role of the ca function, whose signatures are not in the ledger'],
+    CaKeyArns: [[...state.caKeys.values()].join(' '), 'The keys whose signatures countersign audit reconcile compares'],
+    AttestationsTable: [state.attestations.tableName, 'Locks, and which machine a node name belongs to'],
+    OperatorPolicyArn: [
+      operatorPolicy.managedPolicyArn,
+      'For operators who run countersign lock, tofu, machines, cert and trace',
+    ],
+    AttestFunction: [nameOf('attest'), 'Proves machines'],
+    AttestLogGroup: [logOf('attest'), 'The log of the attest function; countersign trace reads it'],
+    AuthorizerFunction: [nameOf('authorizer'), 'Checks tokens'],
+  });
 }
 
-function output(stack: Stack, id: string, value: string | undefined, description: string): void {
-  if (value !== undefined) new CfnOutput(stack, id, { value, description });
+/** By output: its value, undefined if this cluster has none, and its description. */
+type Outputs = Readonly<Record<string, readonly [value: string | undefined, description: string]>>;
+
+function addOutputs(stack: Stack, outputs: Outputs): void {
+  for (const [id, [value, description]] of Object.entries(outputs))
+    if (value !== undefined) new CfnOutput(stack, id, { value, description });
 }

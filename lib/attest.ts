@@ -1,6 +1,6 @@
 /**
- * The attest function, and the rights of operators on the attestations table. Attest has no right to any key: it writes its
- * verdict into the table, and the sign function reads it from there.
+ * The attest function, and the rights of operators on the attestations table. Attest has no right to any CA key: it writes its
+ * verdict into the table, and the sign function reads it from there. The policy of the challenge key lets it make MACs.
  */
 import { Stack, Token, Validations } from 'aws-cdk-lib';
 import type { Table } from 'aws-cdk-lib/aws-dynamodb';
@@ -9,7 +9,9 @@ import type { Policy } from 'aws-cdk-lib/aws-iam';
 import type { LogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import { readRegionCertificates } from '../adapters/aws/region-certificates.ts';
-import type { AwsAttestation } from '../core/configuration/model/attestation.ts';
+import { partitionOf } from '../core/attestation/aws/partition.ts';
+import type { ClusterAttestation } from '../core/configuration/model/attestation.ts';
+import type { AwsAttestation } from '../core/configuration/providers/aws.ts';
 import { bundleAttestation, bundleCallers } from '../core/configuration/bundled-configuration.ts';
 import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
@@ -23,7 +25,7 @@ import { allowItems } from './table-rights.ts';
 export function createAttest(
   scope: Construct,
   site: Site,
-  { attestations: table, attestRole }: SigningState,
+  { attestations: table, attestRole, challengeKey }: SigningState,
   callers: CallersAllowed,
 ): ServiceFunction | undefined {
   if (attestRole === undefined) return undefined;
@@ -39,14 +41,16 @@ export function createAttest(
       allowItems('WriteAttestations', table, 'PutItem', ['id', 'node', 'once', 'verdict', 'audit']),
       allowItems('RecallRequests', table, 'BatchGetItem', ['verdict', 'refused']),
       allowItems('ChangeIdentities', table, 'UpdateItem', ['id', 'refused']),
-      allowItems('CheckNodes', table, 'ConditionCheckItem', ['node']),
+      allowItems('CheckNodes', table, 'ConditionCheckItem', ['node', 'machine']),
       // Attest may delete only the addresses of a terminated machine, never a verdict or a used challenge.
       allowItems('FreeAddresses', table, 'DeleteItem', ['once#address']),
       ...describeStatements(aws),
+      ...endorsementKeyStatements(cluster.attestation),
     ],
     environment: {
       [environmentNames.cluster]: cluster.name,
       [environmentNames.attestationsTable]: table.tableName,
+      ...(challengeKey === undefined ? {} : { [environmentNames.challengeKey]: challengeKey }),
       [environmentNames.logLevel]: 'info',
     },
     rules: bundleAttestation(cluster),
@@ -57,6 +61,7 @@ export function createAttest(
     reserves: true,
   });
   acknowledgeDescribe(attest.policy, aws);
+  acknowledgeInstances(attest.policy, cluster.attestation);
   return attest;
 }
 
@@ -99,6 +104,33 @@ function describesOwnAccount({ accounts }: AwsAttestation): boolean {
   return [...accounts.values()].some(({ assumeRole }) => assumeRole === undefined);
 }
 
+/**
+ * The right to read the endorsement keys of instances in the own account. Those of other accounts are read with the role there. The
+ * reference below has the resource type `instance` for this action.
+ */
+function endorsementKeyStatements(attestation: ClusterAttestation | undefined): readonly PolicyStatement[] {
+  const resources = [...instancesOf(attestation)];
+  if (resources.length === 0) return [];
+  return [new PolicyStatement({ sid: 'ReadEndorsementKeys', actions: ['ec2:GetInstanceTpmEkPub'], resources })];
+}
+
+/** ARN patterns. Empty if no profile takes evidence of aws-nitrotpm. */
+function instancesOf({ awsNitroTpm, aws }: Partial<ClusterAttestation> = {}): readonly string[] {
+  if (awsNitroTpm !== true || aws === undefined) return [];
+  const own = [...aws.accounts].flatMap(([account, { assumeRole }]) => (assumeRole === undefined ? [account] : []));
+  return own.flatMap((account) =>
+    aws.regions.map((region) => `arn:${partitionOf(region)?.name ?? 'aws'}:ec2:${region}:${account}:instance/*`),
+  );
+}
+
+function acknowledgeInstances(policy: Policy | ManagedPolicy, attestation: ClusterAttestation | undefined): void {
+  for (const arn of instancesOf(attestation))
+    Validations.of(policy).acknowledge({
+      id: `AwsSolutions-IAM5[Resource::${arn}]`,
+      reason: 'instances come and go; attest decides which of them may join',
+    });
+}
+
 /** https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html: it has no resource types. */
 function acknowledgeDescribe(policy: Policy | ManagedPolicy, aws: AwsAttestation | undefined): void {
   if (aws !== undefined && describesOwnAccount(aws))
@@ -133,12 +165,20 @@ export function operatorStatements(
     allowItems('WriteRegister', table, 'PutItem', ['id', 'node', 'once#address', 'machine', 'lock', 'audit']),
     allowItems('ChangeRegister', table, 'UpdateItem', ['machine']),
     allowItems('ClearRegister', table, 'DeleteItem', ['id', 'node', 'once#address', 'machine', 'lock']),
-    // countersign trace follows one request. It reads records of requests, not the CAs, and writes nothing.
-    allowItems('ReadLedger', certificates, 'GetItem', ['uid']),
+    // countersign trace follows one request; cert revoke reads what it would write. Neither reads the CAs.
+    allowItems('ReadLedger', certificates, 'GetItem', ['uid', 'revoked']),
+    // Operators add revocations and delete none.
+    allowItems('Revoke', certificates, 'PutItem', ['revoked']),
     new PolicyStatement({
       sid: 'FindSerial',
       actions: ['dynamodb:Query'],
       resources: [`${certificates.tableArn}/index/${certificatesTable.indexes.serial.name}`],
+    }),
+    // countersign cert list, find and export read records by the time at which they expire. No statement permits a scan of this table.
+    new PolicyStatement({
+      sid: 'ListCertificates',
+      actions: ['dynamodb:Query'],
+      resources: [`${certificates.tableArn}/index/${certificatesTable.indexes.expiry.name}`],
     }),
     new PolicyStatement({
       sid: 'ReadLogs',

@@ -5,17 +5,21 @@ export { SigningState } from './signing-state.ts';
 export type { SigningStateProps } from './signing-state.ts';
 export { clusterOfFile } from './props/checked-cluster.ts';
 export type { ParsedCluster } from './props/checked-cluster.ts';
-export type { CaProps, CaSubject, ClusterProps } from './props/cluster-props.ts';
+export type { CaProps, CaSubject, ClusterProps, KubeadmCas, KubeadmProps } from './props/cluster-props.ts';
 export type {
   KeyUsage,
-  ProfileAttestation,
   ProfileProps,
   ProfileRequester,
   ProfileSans,
   ProfileSubject,
   ProfileUsages,
 } from './props/profile-props.ts';
-export type { AwsAccount, AwsAttestation, AwsInstance, ClusterAttestation } from './props/attestation-props.ts';
+export type { ClusterAttestation, PcrPolicy, ProfileAttestation } from './props/attestation-props.ts';
+export type { AwsAccount, AwsAttestation, AwsInstance } from './props/providers/aws.ts';
+export type { GceAttestation, GceFederation } from './props/providers/gce.ts';
+export type { GceVtpmAttestation, GoogleFederation, PinnedVm } from './props/providers/gce-vtpm.ts';
+export type { TpmAttestation } from './props/providers/tpm.ts';
+export type { X509Attestation, X509Rule } from './props/providers/x509.ts';
 export type {
   ClusterAccess,
   ClusterAlarms,

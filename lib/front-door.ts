@@ -2,7 +2,7 @@
  * How callers reach the sign and attest functions, and how they authenticate. Each front door has its own endpoint and its
  * own authorizer, and leads to this cluster only.
  */
-import { Aws, CfnOutput, Duration, Fn, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Aws, Duration, Fn, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
 import {
   DomainName,
@@ -46,7 +46,9 @@ export function routesOf({ name, cas, attestation }: ClusterConfiguration): Rout
     ...(attestation === undefined ? [] : [{ method: HttpMethod.POST, path: `${base}/attest`, to: 'attest' } as const]),
     get('healthz'),
     get('trust-bundle'),
-    ...[...cas.keys()].map((ca) => get(`trust-bundle/${ca}`)),
+    get('trust-bundles'),
+    ...[...cas.keys()].flatMap((ca) => [get(`trust-bundle/${ca}`), get(`crl/${ca}`)]),
+    get('revoked'),
   ];
 }
 
@@ -65,6 +67,8 @@ export interface LoggedApi {
   readonly accessLog: LogGroup;
   /** `https://…`, by the operator's name if there is one. */
   readonly origin: string;
+  /** The operator's name. */
+  readonly domain?: DomainName;
 }
 
 /** For callers that sign with AWS credentials (SigV4). */
@@ -118,11 +122,12 @@ function createHttpApi(
     retention: logRetention,
     removalPolicy: RemovalPolicy.RETAIN,
   });
+  const ownName = domain === undefined ? undefined : createDomain(scope, id, domain);
   new HttpStage(scope, `${id}Stage`, {
     httpApi: api,
     // The $default stage adds nothing to the path.
     stageName: '$default',
-    ...(domain === undefined ? {} : { domainMapping: { domainName: createDomain(scope, id, domain) } }),
+    ...(ownName === undefined ? {} : { domainMapping: { domainName: ownName } }),
     autoDeploy: true,
     throttle: { rateLimit: throttle.rate, burstLimit: throttle.burst },
     accessLogSettings: {
@@ -144,7 +149,12 @@ function createHttpApi(
       ),
     },
   });
-  return { api, accessLog, origin: domain === undefined ? api.apiEndpoint : `https://${domain.name}` };
+  return {
+    api,
+    accessLog,
+    origin: domain === undefined ? api.apiEndpoint : `https://${domain.name}`,
+    ...(ownName === undefined ? {} : { domain: ownName }),
+  };
 }
 
 /**
@@ -152,16 +162,11 @@ function createHttpApi(
  * with private DNS does not answer for this name, as it does for those under execute-api. The DNS record is the operator's.
  */
 function createDomain(scope: Construct, id: string, { name, certificate }: Domain): DomainName {
-  const domain = new DomainName(scope, `${id}Domain`, {
+  return new DomainName(scope, `${id}Domain`, {
     domainName: name,
     certificate: Certificate.fromCertificateArn(scope, `${id}Certificate`, certificate),
     securityPolicy: SecurityPolicy.TLS_1_2,
   });
-  void new CfnOutput(scope, `${id}DomainTarget`, {
-    value: domain.regionalDomainName,
-    description: `DNS: ${name} is an alias (CNAME) of this name`,
-  });
-  return domain;
 }
 
 /**

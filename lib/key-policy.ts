@@ -1,6 +1,6 @@
 /**
- * The policy of a CA key, with separate rights for three parties. It delegates only administration to IAM, so IAM policies
- * of the account cannot grant the use of the key.
+ * The policies of the keys: a CA key, with separate rights for three parties, and the challenge key. They delegate only
+ * administration to IAM, so IAM policies of the account cannot grant the use of a key.
  */
 import {
   AccountRootPrincipal,
@@ -38,19 +38,11 @@ const administration = [
 
 export function caKeyPolicy(
   ca: CaConfiguration,
-  { keys: { administrators, deleters }, caKeys }: DeploymentConfiguration,
-  { signRole, caRole }: { readonly signRole: Role; readonly caRole: Role },
+  { keys, caKeys }: DeploymentConfiguration,
+  { signRole, caRole, signsLeaves }: { readonly signRole: Role; readonly caRole: Role; readonly signsLeaves: boolean },
 ): PolicyDocument {
-  const statement = (sid: string, principals: readonly IPrincipal[], actions: readonly string[], conditions = {}) =>
-    new PolicyStatement({
-      sid,
-      principals: [...principals],
-      actions: [...actions],
-      // In a key policy * means this key.
-      resources: ['*'],
-      conditions,
-    });
-  const arns = (list: readonly string[]): IPrincipal[] => list.map((arn) => new ArnPrincipal(arn));
+  const { deleters, importers } = keys;
+  const isImported = ca.kind === 'imported' && ca.keyMaterial === 'imported';
   /** Only digests, with the signature algorithm of the CA: KMS refuses to sign raw messages or with another algorithm. */
   const caAlgorithmOnly = {
     StringEquals: { 'kms:SigningAlgorithm': ca.signatureAlgorithm, 'kms:MessageType': 'DIGEST' },
@@ -59,11 +51,12 @@ export function caKeyPolicy(
     statements: [
       statement(
         'Administration',
-        administrators === undefined ? [new AccountRootPrincipal()] : arns(administrators),
+        administratorsOf(keys),
         // Who replicates a key writes the policy of the replica, as who may put a key policy does.
         caKeys.get(ca.name) === 'multiRegion' ? [...administration, 'kms:ReplicateKey'] : administration,
       ),
-      statement('SignCertificates', [signRole], ['kms:Sign'], caAlgorithmOnly),
+      // A root that no profile names signs CAs only.
+      ...(signsLeaves ? [statement('SignCertificates', [signRole], ['kms:Sign'], caAlgorithmOnly)] : []),
       statement('SignCaCertificate', [caRole], ['kms:Sign'], caAlgorithmOnly),
       statement('PublicKey', [signRole, caRole], ['kms:GetPublicKey']),
       ...(deleters.length === 0
@@ -75,10 +68,80 @@ export function caKeyPolicy(
               'kms:DescribeKey',
             ]),
           ]),
+      ...(isImported ? importStatements(importers) : []),
       // An explicit Deny, so that no later Allow lets another principal delete a CA key.
       denyDeletion(deleters),
     ],
   });
+}
+
+/**
+ * Who imports brings a key, and can neither sign with it nor take it away. Without material a CA stands still at once, where the
+ * deletion of a key waits for a week at least; so no principal may delete the material.
+ */
+function importStatements(importers: readonly string[]): PolicyStatement[] {
+  const deletion = new PolicyStatement({
+    sid: 'NoDeletionOfMaterial',
+    effect: Effect.DENY,
+    principals: [new AnyPrincipal()],
+    actions: ['kms:DeleteImportedKeyMaterial'],
+    resources: ['*'],
+  });
+  if (importers.length === 0) return [deletion];
+  return [
+    statement('LookBeforeImport', arns(importers), ['kms:DescribeKey', 'kms:GetPublicKey']),
+    statement('PrepareImport', arns(importers), ['kms:GetParametersForImport'], {
+      StringEquals: { 'kms:WrappingAlgorithm': 'RSA_AES_KEY_WRAP_SHA_256' },
+    }),
+    // Material that expires would stop the CA at a date without an alarm.
+    statement('ImportKey', arns(importers), ['kms:ImportKeyMaterial'], {
+      StringEquals: { 'kms:ExpirationModel': 'KEY_MATERIAL_DOES_NOT_EXPIRE' },
+    }),
+    deletion,
+  ];
+}
+
+/**
+ * The key of attestation challenges, which live two minutes. Its loss ends the open ones, and machines ask for others. So its
+ * administrators may delete it, as CloudFormation does with its stack.
+ */
+export function challengeKeyPolicy({ keys }: DeploymentConfiguration, attestRole: Role): PolicyDocument {
+  const macOnly = { StringEquals: { 'kms:MacAlgorithm': 'HMAC_SHA_256' } };
+  return new PolicyDocument({
+    statements: [
+      statement('Administration', administratorsOf(keys), [
+        // An HMAC key has no public key.
+        ...administration.filter((action) => action !== 'kms:GetPublicKey'),
+        'kms:ScheduleKeyDeletion',
+      ]),
+      // Not kms:VerifyMac: attest compares with a MAC that it makes.
+      statement('MakeChallenges', [attestRole], ['kms:GenerateMac'], macOnly),
+    ],
+  });
+}
+
+function statement(
+  sid: string,
+  principals: readonly IPrincipal[],
+  actions: readonly string[],
+  conditions = {},
+): PolicyStatement {
+  return new PolicyStatement({
+    sid,
+    principals: [...principals],
+    actions: [...actions],
+    // In a key policy * means this key.
+    resources: ['*'],
+    conditions,
+  });
+}
+
+function arns(list: readonly string[]): IPrincipal[] {
+  return list.map((arn) => new ArnPrincipal(arn));
+}
+
+function administratorsOf({ administrators }: DeploymentConfiguration['keys']): IPrincipal[] {
+  return administrators === undefined ? [new AccountRootPrincipal()] : arns(administrators);
 }
 
 function denyDeletion(deleters: readonly string[]): PolicyStatement {

@@ -5,7 +5,12 @@ import { LambdaFunction as LambdaTarget } from 'aws-cdk-lib/aws-events-targets';
 import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { Construct } from 'constructs';
-import { bundleAccess, bundleCallers, bundleCluster } from '../core/configuration/bundled-configuration.ts';
+import {
+  bundleAccess,
+  bundleAuthorities,
+  bundleCallers,
+  bundleCluster,
+} from '../core/configuration/bundled-configuration.ts';
 import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import { callerRoleName } from '../core/configuration/resolve/deployment.ts';
@@ -16,7 +21,8 @@ import { createFunction } from './functions.ts';
 import type { ServiceFunction, Site } from './functions.ts';
 import { caStatusInterval } from './observability/alarms.ts';
 import type { SigningState } from './signing-state.ts';
-import { allowItems } from './table-rights.ts';
+import { allowIndex, allowItems } from './table-rights.ts';
+import { certificatesTable } from '../adapters/dynamodb/table.ts';
 
 export interface ServiceOptions extends Site {
   readonly state: SigningState;
@@ -57,7 +63,7 @@ export function createSign(
     description: `Signs certificates of cluster ${cluster.name}`,
     role: state.signRole,
     statements: [
-      allowItems('ReadRequestsAndCas', certificates, 'GetItem', ['uid', 'ca']),
+      allowItems('ReadRequestsCasAndCrls', certificates, 'GetItem', ['uid', 'ca', 'crl']),
       // Sign reads CA items and cannot write them, so it cannot replace a CA.
       allowItems('WriteRequests', certificates, ['PutItem', 'UpdateItem'], ['uid']),
       ...(freshKeys ? [allowItems('RememberKeys', certificates, 'UpdateItem', ['spki'])] : []),
@@ -86,21 +92,48 @@ export function createSign(
 /** No front door leads to it. CloudFormation, its schedule and operators with the IAM right invoke it. */
 export function createCa(scope: Construct, options: ServiceOptions): ServiceFunction {
   const { cluster, state } = options;
+  const { certificates, attestations } = state;
   const ca = createFunction(scope, 'ca', options, {
     description: `Makes the CA certificates of cluster ${cluster.name}`,
     role: state.caRole,
-    statements: [allowItems('KeepCas', state.certificates, ['GetItem', 'PutItem'], ['ca'])],
-    environment: environment(scope, options),
-    rules: bundleCluster(cluster),
+    statements: [
+      allowItems('KeepCas', certificates, ['GetItem', 'PutItem'], ['ca']),
+      allowItems('KeepCrls', certificates, ['GetItem', 'PutItem', 'DeleteItem'], ['crl']),
+      // A record of each signature, which it can write and not delete.
+      allowItems('RecordSignatures', certificates, 'PutItem', ['signed']),
+      // It reads revocations and writes none: only operators revoke.
+      allowItems('ReadRevocations', certificates, 'GetItem', ['revoked']),
+      allowIndex('ListRevocations', certificates, certificatesTable.indexes.expiry.name, ['revoked']),
+      ...(cluster.kubeadm === undefined
+        ? []
+        : [
+            // The records of what operators have signed, and no record of a request of the cluster.
+            allowItems(
+              'KeepOperatorsCertificates',
+              certificates,
+              ['GetItem', 'PutItem', 'UpdateItem'],
+              ['uid#kubeadm/'],
+            ),
+            allowItems('ReadLocks', attestations, 'GetItem', ['lock#node', 'lock#key']),
+          ]),
+    ],
+    environment: {
+      ...environment(scope, options),
+      ...(cluster.kubeadm === undefined ? {} : { [environmentNames.attestationsTable]: attestations.tableName }),
+    },
+    rules: bundleAuthorities(cluster),
     // Of invocations at the same time one creates a CA, by a conditional write (core/ca/create-authority.ts).
     reserves: false,
     // Longer than its pauses while IAM does not know a new role everywhere (lambdas/ca/handler.ts).
     timeout: Duration.minutes(2),
   });
+  const target = (action: 'show' | 'crl'): LambdaTarget =>
+    new LambdaTarget(ca.function, { event: RuleTargetInput.fromObject({ action }) });
   new Rule(scope, 'CaStatus', {
-    description: 'Has the ca function log the days that its CAs have left, for an alarm',
+    description:
+      'Has the ca function log the days that its CAs have left, for an alarm, and issue the CRLs that are due',
     schedule: Schedule.rate(caStatusInterval),
-    targets: [new LambdaTarget(ca.function, { event: RuleTargetInput.fromObject({ action: 'show' }) })],
+    targets: [target('show'), target('crl')],
   });
   return ca;
 }

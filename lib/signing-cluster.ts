@@ -1,5 +1,6 @@
 /** The part of a cluster that can be deleted and deployed again at any time: functions, front doors, alarms. */
 import { Arn, Aws, Stack } from 'aws-cdk-lib';
+import type { IDomainName } from 'aws-cdk-lib/aws-apigatewayv2';
 import type { Alarm, Metric, MetricOptions } from 'aws-cdk-lib/aws-cloudwatch';
 import { Grant, Role } from 'aws-cdk-lib/aws-iam';
 import type { IGrantable, IRole, ManagedPolicy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
@@ -63,6 +64,12 @@ export class SigningCluster extends Construct {
   /** What relays with a service account token get as `COUNTERSIGN_URL`. Undefined without `access.jwt`. */
   readonly jwtSignUrl: string | undefined;
 
+  /**
+   * The DNS names of `access.iam.domain` and `access.jwt.domain`, by way in. The DNS record of each is an alias or CNAME of its
+   * `regionalDomainName`, and yours to make.
+   */
+  readonly domains: ReadonlyMap<'iam' | 'jwt', IDomainName>;
+
   /** The role that relays assume, which trusts `access.iam.principals`. Undefined without `access.iam`. */
   readonly callerRole: Role | undefined;
 
@@ -101,6 +108,7 @@ export class SigningCluster extends Construct {
     this.signUrl = ways.signUrl;
     this.attestUrl = ways.attestUrl;
     this.jwtSignUrl = ways.jwtSignUrl;
+    this.domains = new Map([...apis].flatMap(([way, { domain }]) => (domain === undefined ? [] : [[way, domain]])));
     const functions = new Map<Service, ServiceFunction>([
       ['sign', sign],
       ...(attest === undefined ? [] : [['attest', attest] as const]),
@@ -149,7 +157,10 @@ export class SigningCluster extends Construct {
     return others.reduce((all, grant) => all.combine(grant), first);
   }
 
-  /** Lets a principal run `countersign ca show` and `ca init`, which invoke the ca function. */
+  /**
+   * Lets a principal invoke the ca function: `countersign ca …`, and where `kubeadm` is configured `countersign kubeadm …`, which signs
+   * `admin.conf`. Then the principal may become administrator of the cluster.
+   */
   grantCa(grantee: IGrantable): Grant {
     return this.#service('ca').function.grantInvoke(grantee);
   }

@@ -1,17 +1,20 @@
 /**
  * What a cluster must not lose: its CA keys, its certificates table, its attestation records, and the roles that other
- * policies name: AWS replaces such a name by the role's ID, so a role that is created again with that name has no rights.
+ * policies name: AWS replaces such a name by the role's ID, so a role that is created again with that name has no rights. The
+ * challenge key is here because its policy names such a role.
  */
-import { Annotations, ArnFormat, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Annotations, ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { AttributeType, BillingMode, Table } from 'aws-cdk-lib/aws-dynamodb';
 import { Effect, Policy, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { CfnReplicaKey, Key, KeySpec, KeyUsage } from 'aws-cdk-lib/aws-kms';
+import type { CfnKey } from 'aws-cdk-lib/aws-kms';
 import { Construct } from 'constructs';
 import { attestationsTable, certificatesTable } from '../adapters/dynamodb/table.ts';
+import { needsChallengeKey } from '../core/attestation/providers.ts';
 import type { CaConfiguration, ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 import { functionName } from '../core/configuration/resolve/deployment.ts';
-import { caKeyPolicy } from './key-policy.ts';
+import { caKeyPolicy, challengeKeyPolicy } from './key-policy.ts';
 import { checkedCluster } from './props/checked-cluster.ts';
 import type { ParsedCluster } from './props/checked-cluster.ts';
 import type { ClusterProps } from './props/cluster-props.ts';
@@ -44,6 +47,12 @@ export class SigningState extends Construct {
 
   /** Locks, and with attestation all records of machines. */
   readonly attestations: Table;
+
+  /**
+   * ARN of the key of attestation challenges, which only the attest function may use. Undefined unless a provider of the
+   * cluster challenges machines (`tpm`, `aws-nitrotpm`).
+   */
+  readonly challengeKey?: string;
 
   /** The role of the attest function, which roles of other accounts trust. Undefined without attestation. */
   readonly attestRole?: Role;
@@ -78,9 +87,11 @@ export class SigningState extends Construct {
     this.certificates = createTable(this);
     this.signRole = signRole;
     this.caRole = caRole;
-    // No key policy names it. Roles of other accounts trust it, so that attest can describe their instances.
-    if (cluster.attestation !== undefined)
-      this.attestRole = createRole(this, cluster, 'attest', `Proves the machines of cluster ${name}`);
+    if (cluster.attestation === undefined) return;
+    // No policy of a CA key names it. Roles of other accounts trust it, so that attest can describe their instances.
+    this.attestRole = createRole(this, cluster, 'attest', `Proves the machines of cluster ${name}`);
+    if (needsChallengeKey(cluster.attestation))
+      this.challengeKey = createChallengeKey(this, cluster, deployment, this.attestRole);
   }
 }
 
@@ -113,7 +124,15 @@ function createRole(
         sid: 'OnlyInItsFunction',
         effect: Effect.DENY,
         // All that these roles may do, except to read public keys and to write logs.
-        actions: ['kms:Sign', 'dynamodb:*', 'lambda:InvokeFunction', 'ec2:DescribeInstances', 'sts:AssumeRole'],
+        actions: [
+          'kms:Sign',
+          'kms:GenerateMac',
+          'dynamodb:*',
+          'lambda:InvokeFunction',
+          'ec2:DescribeInstances',
+          'ec2:GetInstanceTpmEkPub',
+          'sts:AssumeRole',
+        ],
         resources: ['*'],
         conditions: { ArnNotEquals: { 'lambda:SourceFunctionArn': ownFunction } },
       }),
@@ -134,13 +153,14 @@ const keySpecs: Readonly<Record<CaConfiguration['keySpec'], KeySpec>> = {
 
 function createKey(
   scope: Construct,
-  { name: cluster }: ClusterConfiguration,
+  { name: cluster, profiles }: ClusterConfiguration,
   ca: CaConfiguration,
   { deployment, signRole, caRole }: { deployment: DeploymentConfiguration; signRole: Role; caRole: Role },
 ): string {
   const id = `CaKey-${ca.name}`;
   const description = `CA ${ca.name} of cluster ${cluster}`;
-  const policy = caKeyPolicy(ca, deployment, { signRole, caRole });
+  const signsLeaves = [...profiles.values()].some((profile) => profile.ca === ca.name);
+  const policy = caKeyPolicy(ca, deployment, { signRole, caRole, signsLeaves });
   // Removing a CA from the configuration keeps its key, since clients may still trust its certificates.
   const removalPolicy = RemovalPolicy.RETAIN;
   const place = deployment.caKeys.get(ca.name);
@@ -151,13 +171,37 @@ function createKey(
   }
   const multiRegion = place === 'multiRegion' ? { multiRegion: true } : {};
   const keySpec = keySpecs[ca.keySpec];
-  return new Key(scope, id, {
+  const key = new Key(scope, id, {
     description,
     keySpec,
     keyUsage: KeyUsage.SIGN_VERIFY,
     policy,
     removalPolicy,
     ...multiRegion,
+  });
+  // KMS makes no material for such a key; it awaits that of `countersign ca import-key`.
+  if (ca.kind === 'imported' && ca.keyMaterial === 'imported') (key.node.defaultChild as CfnKey).origin = 'EXTERNAL';
+  return key.keyArn;
+}
+
+/**
+ * Deleted with its stack, after KMS's shortest wait: its loss ends challenges of two minutes, and a retained key costs a dollar a month.
+ * KMS does not rotate HMAC keys by itself, and no MAC of this one is worth anything for longer than that. Of one Region: a
+ * machine that meets attest of another Region asks for another challenge.
+ */
+function createChallengeKey(
+  scope: Construct,
+  { name }: ClusterConfiguration,
+  deployment: DeploymentConfiguration,
+  attestRole: Role,
+): string {
+  return new Key(scope, 'ChallengeKey', {
+    description: `Attestation challenges of cluster ${name}`,
+    keySpec: KeySpec.HMAC_256,
+    keyUsage: KeyUsage.GENERATE_VERIFY_MAC,
+    policy: challengeKeyPolicy(deployment, attestRole),
+    removalPolicy: RemovalPolicy.DESTROY,
+    pendingWindow: Duration.days(7),
   }).keyArn;
 }
 

@@ -9,8 +9,8 @@ import { parseArgs } from 'node:util';
 import type { Tier } from './harness/determinism/tier.ts';
 import { runVitest } from './run-vitest.ts';
 import type { VitestRun } from './run-vitest.ts';
-import { filesOf, filesOfThird, holdAgainst, isSkipped, thirdOfCommit, thirds, updated } from './suite-list.ts';
-import type { Ran, SuiteList, Third } from './suite-list.ts';
+import { filesOf, filesOfPart, holdAgainst, isSkipped, partOfCommit, partNumbers, updated } from './suite-list.ts';
+import type { Ran, SuiteList, PartNumber } from './suite-list.ts';
 import { inContinuousIntegration } from './tools/tools.ts';
 
 /** `--fast` leaves out what takes longer. */
@@ -18,13 +18,13 @@ const fastSeconds = 20;
 const help = `Installs the test tools, runs every suite of a tier, and holds the run against test/suites.json: what did not run is a failure.
 
 Usage: npm test [-- [FILE…] [options]]
-       npm run test:deep [-- [--third 1|2|3|commit] [FILE…] [options]]
+       npm run test:deep [-- [--part 1|2|3|4|5|commit] [FILE…] [options]]
 
   FILE           only test files with this in their name, and no tools are installed before
   --unit         only what needs no tool and no network, in a minute or two
   --fast         without the suites that take more than ${fastSeconds} seconds in test/suites.json
   --deep         the deep tier: mutants, races, long simulations (npm run test:deep)
-  --third THIRD  one of three equally long parts of the deep tier; commit: the part that CI runs at this commit
+  --part PART    one of five equally long parts of the deep tier; commit: the part that CI runs at this commit
   --update       writes tests and seconds of what ran to test/suites.json, and a whole deep run to test/deep-run.json
   --help
   Anything else is given to vitest: -t PATTERN, --no-file-parallelism …
@@ -51,7 +51,7 @@ const { values, positionals, tokens } = parseArgs({
     unit: { type: 'boolean' },
     fast: { type: 'boolean' },
     deep: { type: 'boolean' },
-    third: { type: 'string' },
+    part: { type: 'string' },
     update: { type: 'boolean' },
     help: { type: 'boolean', short: 'h' },
   },
@@ -68,23 +68,23 @@ async function main(): Promise<number> {
     process.stdout.write(help);
     return 0;
   }
-  const third = askedThird();
-  if (third === 'wrong') {
-    process.stderr.write('--third takes 1, 2, 3 or commit, and goes with --deep\n');
+  const part = askedPart();
+  if (part === 'wrong') {
+    process.stderr.write('--part takes 1 to 5 or commit, and goes with --deep\n');
     return 2;
   }
-  return positionals.length > 0 ? runFiles() : runTier(third);
+  return positionals.length > 0 ? runFiles() : runTier(part);
 }
 
-function askedThird(): Third | 'wrong' | undefined {
-  const { third } = values;
-  if (third === undefined) return undefined;
+function askedPart(): PartNumber | 'wrong' | undefined {
+  const { part } = values;
+  if (part === undefined) return undefined;
   if (tier !== 'deep') return 'wrong';
-  if (third === 'commit') return thirdOfCommit(currentCommit());
-  return thirds.find((each) => String(each) === third) ?? 'wrong';
+  if (part === 'commit') return partOfCommit(currentCommit());
+  return partNumbers.find((each) => String(each) === part) ?? 'wrong';
 }
 
-/** Sources without a repository, such as a release archive, run the first third. */
+/** Sources without a repository, such as a release archive, run the first part. */
 function currentCommit(): string {
   try {
     return git('rev-parse', 'HEAD');
@@ -101,7 +101,7 @@ function git(...args: readonly string[]): string {
 function forVitest(): string[] {
   const own = new Set(
     tokens.flatMap((token) => {
-      if (token.kind !== 'option' || !['unit', 'fast', 'deep', 'third', 'update'].includes(token.name)) return [];
+      if (token.kind !== 'option' || !['unit', 'fast', 'deep', 'part', 'update'].includes(token.name)) return [];
       return token.inlineValue === false ? [token.index, token.index + 1] : [token.index];
     }),
   );
@@ -117,9 +117,9 @@ async function runFiles(): Promise<number> {
   return close(passed, failed, skipped);
 }
 
-async function runTier(third: Third | undefined): Promise<number> {
+async function runTier(part: PartNumber | undefined): Promise<number> {
   const began = performance.now();
-  const expected = expectedFiles(third);
+  const expected = expectedFiles(part);
   const unit = expected.filter(isUnit);
   const real = expected.filter((file) => !isUnit(file));
 
@@ -135,7 +135,7 @@ async function runTier(third: Third | undefined): Promise<number> {
   if (toolProblem !== undefined) process.stderr.write(`${toolProblem}\n`);
   if (has('update') && failed === 0 && toolProblem === undefined) {
     writeList(ran);
-    if (tier === 'deep' && third === undefined) recordDeepRun(passed, skipped, performance.now() - began);
+    if (tier === 'deep' && part === undefined) recordDeepRun(passed, skipped, performance.now() - began);
     return close(passed, 0, skipped);
   }
   const held = holdAgainst(suites, ran, { tier, expected, present, inCi: inContinuousIntegration() });
@@ -147,8 +147,8 @@ function isUnit(file: string): boolean {
   return file.startsWith('test/unit/');
 }
 
-function expectedFiles(third: Third | undefined): string[] {
-  if (tier === 'deep') return third === undefined ? filesOf(suites, 'deep') : filesOfThird(suites, third);
+function expectedFiles(part: PartNumber | undefined): string[] {
+  if (tier === 'deep') return part === undefined ? filesOf(suites, 'deep') : filesOfPart(suites, part);
   // What is not listed runs, so that `--update` can list it.
   const unlisted = present.filter((file) => suites[file] === undefined);
   const listed = filesOf(suites, 'default').filter((file) => !has('fast') || suites[file]!.seconds <= fastSeconds);

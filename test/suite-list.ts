@@ -37,23 +37,24 @@ export function filesOf(list: SuiteList, tier: Tier): string[] {
     .map(({ file }) => file);
 }
 
-export const thirds = [1, 2, 3] as const;
-export type Third = (typeof thirds)[number];
+/** So many that `.ci/run`, which runs one, ends within an hour with no tool in the cache. */
+export const partNumbers = [1, 2, 3, 4, 5] as const;
+export type PartNumber = (typeof partNumbers)[number];
 
-/** Each file of the deep tier is in exactly one third. The next slowest file goes to the third that has the least so far. */
-export function filesOfThird(list: SuiteList, third: Third): string[] {
-  const parts = thirds.map((number) => ({ number, seconds: 0, files: [] as string[] }));
+/** Each file of the deep tier is in exactly one part. The next slowest file goes to the part that has the least so far. */
+export function filesOfPart(list: SuiteList, part: PartNumber): string[] {
+  const parts = partNumbers.map((number) => ({ number, seconds: 0, files: [] as string[] }));
   for (const file of filesOf(list, 'deep')) {
     const least = parts.reduce((a, b) => (b.seconds < a.seconds ? b : a));
     least.seconds += sizeIn('deep', list[file]!)!.seconds;
     least.files.push(file);
   }
-  return parts.find(({ number }) => number === third)!.files;
+  return parts.find(({ number }) => number === part)!.files;
 }
 
-/** The third that CI runs at this commit: the same one whenever the commit is tested again. */
-export function thirdOfCommit(hash: string): Third {
-  return thirds[Number.parseInt(hash.slice(0, 8), 16) % thirds.length]!;
+/** The part that CI runs at this commit: the same one whenever the commit is tested again. */
+export function partOfCommit(hash: string): PartNumber {
+  return partNumbers[Number.parseInt(hash.slice(0, 8), 16) % partNumbers.length]!;
 }
 
 export interface Held {

@@ -1,6 +1,8 @@
+import { DescribeAlarmsCommand } from '@aws-sdk/client-cloudwatch';
 import { InvokeCommand } from '@aws-sdk/client-lambda';
 import { functionName } from '../../core/configuration/resolve/deployment.ts';
-import { createStack, publishAssets, synthesise } from '../world/deployment.ts';
+import { createStack } from '../resources/stacks.ts';
+import { alarmsIn, publishAssets, synthesise } from '../resources/synthesis.ts';
 import { named } from '../world/names.ts';
 import type { Place } from '../world/names.ts';
 import type { Step } from '../world/step.ts';
@@ -12,13 +14,13 @@ export const deploy: Step = {
   id: 'deploy',
   title: 'Two clusters',
   minute: 1,
-  shows: 'a first deployment: order of the stacks, custom resource, propagation of new roles',
+  shows: 'a first deployment: order of the stacks, custom resource, propagation of new roles; no alarm is raised by it',
   needs: ['preflight'],
   statements: (place) => [
     {
       sid: 'PublishAssets',
-      actions: ['s3:PutObject', 's3:GetObject'],
-      resources: [`arn:${place.partition}:s3:::cdk-hnb659fds-assets-${place.account}-*/*`],
+      actions: ['s3:PutObject', 's3:GetObject', 's3:DeleteObject'],
+      resources: [`arn:${place.partition}:s3:::cdk-hnb659fds-assets-${place.account}-*/accept-*`],
     },
     {
       sid: 'MakeStacks',
@@ -51,9 +53,14 @@ export const deploy: Step = {
       actions: ['lambda:InvokeFunction'],
       resources: named('lambda', place, 'function:').slice(1),
     },
+    {
+      sid: 'LookAtAlarms',
+      actions: ['cloudwatch:DescribeAlarms', 'cloudwatch:GetMetricStatistics'],
+      resources: ['*'],
+    },
   ],
   async run(site) {
-    const assembly = synthesise(site.plan, site.emulator);
+    const assembly = synthesise(site, site.plan.configuration);
     await site.check('the code of the functions is published', async () => {
       await publishAssets(site, assembly);
       return `${assembly.assets.size} files`;
@@ -78,5 +85,26 @@ export const deploy: Step = {
         if (error !== undefined || cas?.[0]?.ok !== true) throw new Error(text.slice(0, 300));
         return 'ca show answers with its certificate';
       });
+    const expected = assembly.stacks.flatMap(alarmsIn);
+    const states = new Map<string, string>();
+    await site.check('every alarm of the stacks exists', async () => {
+      const { MetricAlarms: alarms = [] } = await site.aws.cloudwatch.send(
+        new DescribeAlarmsCommand({ AlarmNamePrefix: `countersign-${site.name}-`, MaxRecords: 100 }),
+      );
+      for (const { AlarmName: name = '', StateValue: state = '' } of alarms) states.set(name, state);
+      const missing = expected.filter((name) => !states.has(name));
+      if (missing.length > 0 || expected.length === 0) throw new Error(`missing: ${missing.join(', ')}`);
+      return `${expected.length} alarms`;
+    });
+    await site.check(
+      'no alarm is in state ALARM',
+      async () => {
+        const raised = [...states].flatMap(([name, state]) => (state === 'ALARM' ? [name] : []));
+        if (raised.length > 0 || states.size === 0) throw new Error(raised.join(', '));
+        const counts = Map.groupBy(states.values(), (state) => state);
+        return [...counts].map(([state, { length }]) => `${length} ${state}`).join(', ');
+      },
+      'alarm-states',
+    );
   },
 };

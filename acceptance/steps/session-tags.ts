@@ -6,7 +6,7 @@ import type { Step } from '../world/step.ts';
 export const sessionTags: Step = {
   id: 'session-tags',
   title: 'Session tags, as EKS Pod Identity passes them',
-  minute: 10,
+  minute: 9,
   shows: 'a relay with sts:TagSession in its own policy gets a session of the caller role; what AWS does without',
   needs: ['deploy'],
   statements: () => [],

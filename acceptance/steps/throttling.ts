@@ -17,7 +17,7 @@ const atOnce = 50;
 export const throttling: Step = {
   id: 'throttling',
   title: `One execution, and ${atOnce} calls at once`,
-  minute: 13,
+  minute: 17,
   shows: 'what a throttled call looks like by each door, and that the relay would take it for one',
   needs: ['deploy'],
   statements: (place) => [

@@ -1,8 +1,13 @@
 /** Calls of a front door. */
+import { X509Certificate } from 'node:crypto';
+import { callerRoleName } from '../../core/configuration/resolve/deployment.ts';
 import { httpClient } from '../../test/conformance/http-client.ts';
 import type { ClientOptions, ConformanceFetch } from '../../test/conformance/http-client.ts';
+import { ask, questionFor } from '../../test/conformance/questions.ts';
+import type { Asked } from '../../test/conformance/questions.ts';
 import { signAws } from '../../test/conformance/sigv4.ts';
 import type { Credentials } from './clients.ts';
+import { assume, roleArn } from './session.ts';
 import type { Site } from './step.ts';
 
 export type Authorize = NonNullable<ClientOptions['authorize']>;
@@ -40,6 +45,32 @@ export async function withDoor<T>(
   } finally {
     client.close();
   }
+}
+
+/** As the relay of a cluster calls it. */
+export async function callerOf(site: Site, cluster: string): Promise<Authorize> {
+  const relay = await assume(site, roleArn(site, site.plan.relay));
+  return byRole(site, await assume(site, roleArn(site, callerRoleName(cluster)), { by: relay }));
+}
+
+/** Sign's answer to a request that it has to sign; throws any other. */
+export async function signed(site: Site, cluster: string, asked: Asked): Promise<Answer> {
+  const url = `${endpointOf(site, cluster, 'SignUrl')}/sign`;
+  const answer = await withDoor(site, await callerOf(site, cluster), (fetch) => post(fetch, url, asked.object));
+  if (answer.outcome !== 'issued')
+    throw new Error(`${answer.status} ${answer.outcome ?? ''} ${answer.text.slice(0, 300)}`);
+  return answer;
+}
+
+/** A request that sign signs. */
+export function serving(site: Site): Asked {
+  return ask(questionFor('kubernetes.io/kubelet-serving', { username: site.name, groups: [] }));
+}
+
+/** The certificate in sign's answer. */
+export function certificateIn({ text }: Answer): X509Certificate {
+  const { status } = JSON.parse(text) as { readonly status?: { readonly certificate?: string } };
+  return new X509Certificate(Buffer.from(status?.certificate ?? '', 'base64'));
 }
 
 export interface Answer {

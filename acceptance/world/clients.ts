@@ -1,11 +1,15 @@
 /** AWS clients that count their calls, for the cost and for the report. */
 import { CloudFormationClient } from '@aws-sdk/client-cloudformation';
+import { CloudTrailClient } from '@aws-sdk/client-cloudtrail';
+import { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { EC2Client } from '@aws-sdk/client-ec2';
 import { IAMClient } from '@aws-sdk/client-iam';
 import { KMSClient } from '@aws-sdk/client-kms';
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { S3Client } from '@aws-sdk/client-s3';
+import { SSMClient } from '@aws-sdk/client-ssm';
 import { STSClient } from '@aws-sdk/client-sts';
 
 export interface Credentials {
@@ -25,6 +29,10 @@ export interface Clients {
   readonly dynamodb: DynamoDBClient;
   readonly kms: KMSClient;
   readonly logs: CloudWatchLogsClient;
+  readonly cloudwatch: CloudWatchClient;
+  readonly cloudtrail: CloudTrailClient;
+  readonly ec2: EC2Client;
+  readonly ssm: SSMClient;
   /** The same with the credentials of a session; counted together. */
   as(credentials: Credentials): Clients;
   close(): void;
@@ -62,6 +70,10 @@ export function connect(options: ConnectOptions, count: (call: string) => void):
     dynamodb: new DynamoDBClient(configuration),
     kms: new KMSClient(configuration),
     logs: new CloudWatchLogsClient(configuration),
+    cloudwatch: new CloudWatchClient(configuration),
+    cloudtrail: new CloudTrailClient(configuration),
+    ec2: new EC2Client(configuration),
+    ssm: new SSMClient(configuration),
   };
   const opened: Clients[] = [];
   for (const client of Object.values(clients)) {

@@ -4,10 +4,13 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { parseConfiguration } from '../../core/configuration/parse.ts';
 import type { Configuration } from '../../core/configuration/model/cluster.ts';
 import type { Place } from './names.ts';
+import type { Machines } from './emulator.ts';
 
 export interface ClusterPlan {
   readonly configuration: Configuration;
-  /** With an HTTP API for roles and one for tokens. */
+  /** The same with another CA in `api`, `next`, which signs for one signer. */
+  readonly withNextCa: Configuration;
+  /** With an HTTP API for roles and one for tokens, and machines that prove themselves. */
   readonly api: string;
   /** With a Function URL. */
   readonly url: string;
@@ -19,7 +22,17 @@ export interface ClusterPlan {
   token(audience?: string): Promise<string>;
 }
 
-export async function planClusters(name: string, place: Place, principal: string): Promise<ClusterPlan> {
+/** The signer whose requests need a proof of their machine. */
+export const nodeSigner = 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws';
+/** With the name of the run, on everything in EC2. */
+export const runTag = 'countersign:acceptance';
+
+export async function planClusters(
+  name: string,
+  place: Place,
+  principal: string,
+  machines: Machines | undefined,
+): Promise<ClusterPlan> {
   const { partition, account, region } = place;
   const keys = await generateKeyPair('ES256');
   const jwks = JSON.stringify({ keys: [{ ...(await exportJWK(keys.publicKey)), kid: name, alg: 'ES256' }] });
@@ -48,26 +61,51 @@ export async function planClusters(name: string, place: Place, principal: string
     aws: { account, region },
   });
   const principals = [relay, untagged].map((role) => `arn:${partition}:iam::${account}:role/${role}`);
-  const text = JSON.stringify({
-    version: 1,
-    clusters: {
-      [api]: {
-        ...common(api),
-        access: { iam: { principals }, jwt: { issuer, audience: api, subjects: [subject], jwks } },
-      },
-      [url]: {
-        ...common(url),
-        // By its transactions the run sees how DynamoDB judges them (steps/rights.ts).
-        profiles: { ...profiles, 'accept.example.com/fresh': fresh },
-        frontDoor: 'functionUrl',
-        access: { iam: { principals } },
-      },
+  // Without aws/v1, so that no certificate of the region is needed.
+  const attestation = {
+    aws: {
+      accounts: { [account]: {} },
+      regions: [region],
+      tags: { [runTag]: name },
+      nodeName: ['tag:Name'],
+      acceptV1: false,
+      ...machines?.attestation,
     },
-  });
-  const parsed = parseConfiguration(text, 'acceptance', { toDeploy: true });
-  if (!parsed.ok) throw new Error(parsed.problem.map(({ path, message }) => `${path}: ${message}`).join('; '));
+  };
+  const ofApi = {
+    ...profiles,
+    'kubernetes.io/kube-apiserver-client-kubelet': { ...profile, attestation: { providers: ['aws'], mode: 'audit' } },
+    [nodeSigner]: profile,
+  };
+  const configured = (next: boolean): Configuration => {
+    const cluster = common(api);
+    const cas = next ? { ...cluster.cas, next: { subject: { commonName: `${api} next` } } } : cluster.cas;
+    const text = JSON.stringify({
+      version: 1,
+      clusters: {
+        [api]: {
+          ...cluster,
+          cas,
+          profiles: next ? { ...ofApi, 'kubernetes.io/kube-apiserver-client': { ...profile, ca: 'next' } } : ofApi,
+          attestation,
+          access: { iam: { principals }, jwt: { issuer, audience: api, subjects: [subject], jwks } },
+        },
+        [url]: {
+          ...common(url),
+          // By its transactions the run sees how DynamoDB judges them (steps/rights.ts).
+          profiles: { ...profiles, 'accept.example.com/fresh': fresh },
+          frontDoor: 'functionUrl',
+          access: { iam: { principals } },
+        },
+      },
+    });
+    const parsed = parseConfiguration(text, 'acceptance', { toDeploy: true });
+    if (!parsed.ok) throw new Error(parsed.problem.map(({ path, message }) => `${path}: ${message}`).join('; '));
+    return parsed.value.configuration;
+  };
   return {
-    configuration: parsed.value.configuration,
+    configuration: configured(false),
+    withNextCa: configured(true),
     api,
     url,
     relay,

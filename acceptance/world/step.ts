@@ -1,7 +1,7 @@
 /** A step of the acceptance run, what it finds, and what it works with. */
 import type { CheckRecorder } from './recorder.ts';
 import type { Clients } from './clients.ts';
-import type { EmulatorLimits } from './emulator.ts';
+import type { Emulated } from './emulator.ts';
 import type { ClusterPlan } from './clusters.ts';
 import type { Place } from './names.ts';
 import type { Undo } from './undo.ts';
@@ -11,7 +11,13 @@ export interface Statement {
   readonly sid: string;
   readonly actions: readonly string[];
   readonly resources: readonly string[];
+  /** As IAM writes them. */
+  readonly conditions?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
+
+/** What a run does only if it is asked for: `--with`. */
+export const extras = ['restore'] as const;
+export type Extra = (typeof extras)[number];
 
 export interface Step {
   readonly id: string;
@@ -20,6 +26,8 @@ export interface Step {
   readonly minute: number;
   /** What the reader knows after it. */
   readonly shows: string;
+  /** It runs only with `--with` this. */
+  readonly extra?: Extra;
   /** Steps without whose success this one cannot run. */
   readonly needs: readonly string[];
   /** For the policy of `--plan`. The names of everything that the run makes begin with `accept-` or `countersign-accept-`. */
@@ -42,15 +50,10 @@ export interface Site extends CheckRecorder {
   readonly undo: Undo;
   /** Of the service stacks, by cluster; empty until they are deployed. */
   readonly outputs: Map<string, Readonly<Record<string, string>>>;
+  /** Minutes without a call of the functions, between two signatures; 0: none. */
+  readonly idleMinutes: number;
+  /** Where the instances start. Undefined: a subnet of the default VPC. */
+  readonly subnet?: string;
   /** Milliseconds between two looks at something that AWS is making. */
   readonly pollMilliseconds: number;
-}
-
-export interface Emulated {
-  readonly name: string;
-  readonly endpoint: string;
-  /** What it cannot show, by limit. */
-  readonly limits: EmulatorLimits;
-  /** Changes that a template needs before the emulator can make it. */
-  readonly adapt: (template: object) => object;
 }

@@ -20,6 +20,8 @@ export interface LeftBehind {
 
 export interface Undo {
   register(effect: Effect): void;
+  /** For changes of what is registered already. Throws once the removal has begun. */
+  checkOpen(): void;
   /** Newest first. An effect that cannot be undone does not stop the others. */
   all(): Promise<readonly LeftBehind[]>;
   /** Undoes nothing (`--keep`), and lists everything. */
@@ -29,10 +31,14 @@ export interface Undo {
 export function undoList(onUndo: (what: string) => void): Undo {
   const effects: Effect[] = [];
   let closed = false;
+  // A step that was interrupted may still run.
+  const checkOpen = (): void => {
+    if (closed) throw new Error('everything is being removed');
+  };
   return {
+    checkOpen,
     register(effect) {
-      // A step that was interrupted may still run.
-      if (closed) throw new Error('everything is being removed');
+      checkOpen();
       effects.push(effect);
     },
     async all() {

@@ -1,8 +1,8 @@
 /** Reads instance descriptions from EC2 with the SDK. core/attestation/aws/ decides what they prove. */
-import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
+import { DescribeInstancesCommand, EC2Client, GetInstanceTpmEkPubCommand } from '@aws-sdk/client-ec2';
 import type { DescribeInstancesResult, EC2ClientConfig, Instance, InstanceNetworkInterface } from '@aws-sdk/client-ec2';
 import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
-import type { Ec2Endpoint, InstancePlace } from '../../core/attestation/aws/endpoints.ts';
+import type { Ec2Endpoint, EndorsementKeyEndpoint, InstancePlace } from '../../core/attestation/aws/endpoints.ts';
 import type { Ec2Fleet } from '../../core/attestation/aws/fleet.ts';
 import type { InstanceDescription } from '../../core/attestation/aws/instance.ts';
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
@@ -83,6 +83,24 @@ export function ec2Endpoint(connect: ConnectEc2 = connectEc2): Ec2Endpoint {
         throw new Error('EC2 did not return exactly one instance');
       return describe(instance, reservation?.OwnerId ?? '');
     },
+  };
+}
+
+export function endorsementKeyEndpoint(connect: ConnectEc2 = connectEc2): EndorsementKeyEndpoint {
+  const clientFor = clientsOf(connect);
+  return async (where, instanceId, type) => {
+    const command = new GetInstanceTpmEkPubCommand({ InstanceId: instanceId, KeyType: type, KeyFormat: 'der' });
+    let found;
+    try {
+      found = await clientFor(where).send(command);
+    } catch (error) {
+      throw ec2Error(error);
+    }
+    const { InstanceId: of, KeyType: ofType, KeyFormat: format, KeyValue: value = '' } = found;
+    // A key of another instance would let that one answer for this one.
+    if (of !== instanceId || ofType !== type || format !== 'der')
+      throw new Error('EC2 returned another endorsement key than the requested one');
+    return Buffer.from(value, 'base64');
   };
 }
 
@@ -172,6 +190,7 @@ function describe(instance: Instance, ownerId: string): InstanceDescription {
     ...optional('instanceProfile', instance.IamInstanceProfile?.Arn),
     ...(httpTokens === 'required' || httpTokens === 'optional' ? { httpTokens } : {}),
     ...optional('httpPutResponseHopLimit', hopLimit),
+    ...optional('tpmSupport', instance.TpmSupport),
     ...optional('privateDnsName', instance.PrivateDnsName),
     ...optional('publicDnsName', instance.PublicDnsName),
     ...(rootType === 'ebs' || rootType === 'instance-store' ? { rootDeviceType: rootType } : {}),

@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { awsRegionPins } from '../../core/attestation/aws/region-pins.ts';
 import { pinCertificate } from '../../core/attestation/aws/cms.ts';
-import type { AwsAttestation } from '../../core/configuration/model/attestation.ts';
+import type { AwsAttestation } from '../../core/configuration/providers/aws.ts';
 
 export interface RegionCertificateOptions {
   /** A folder of `<region>.pem` files. */

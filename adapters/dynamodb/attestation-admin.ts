@@ -12,7 +12,7 @@ import type { StoredFields } from '../../core/encoding/stored-fields.ts';
 import type { AttestationAdmin, AuditItem, ChangeResult, MachineEntry } from '../../core/ports/attestation-store.ts';
 import { oldestFirst, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
-import { isAbsent, belongsTo, isUnchanged, keys, patternPrefix, writesOf } from './attestation-items.ts';
+import { isAbsent, isPresent, belongsTo, isUnchanged, keys, patternPrefix, writesOf } from './attestation-items.ts';
 import { attestationsTable, mapTableErrors } from './table.ts';
 import { newToken, transactGet, transactWrite } from './transactions.ts';
 import type { TransactionOptions } from './transactions.ts';
@@ -95,12 +95,10 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
       return change(audit, { Put: { TableName: tableName, Item: { ...itemFrom(entry), ...keys.machine(name) } } });
     },
     async removeMachine(name, audit) {
-      const exists = 'attribute_exists(#pattern)';
+      const hasPattern = 'attribute_exists(#pattern)';
       const item = name.includes('*')
-        ? patternWrite('REMOVE #pattern', name, undefined, exists)
-        : writes.remove(keys.machine(name), {
-            expression: `attribute_exists(${attestationsTable.partitionKey})`,
-          });
+        ? patternWrite('REMOVE #pattern', name, undefined, hasPattern)
+        : writes.remove(keys.machine(name), isPresent);
       const answer = await change(audit, item);
       return answer.kind === 'written' ? answer : { kind: 'missing' };
     },
@@ -118,6 +116,9 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
       const same = { expression: '#id = :id', names: { '#id': 'id' }, values: { ':id': { S: lock.id } } };
       const answer = await change(audit, ...subjectsOf(lock).map((subject) => writes.remove(keys.lock(subject), same)));
       return answer.kind === 'written' ? answer : { kind: 'missing' };
+    },
+    async addAudit(audit) {
+      await change(audit);
     },
   };
 

@@ -7,6 +7,7 @@
  *     machine#<name>       an entry of the machine list     machine#*              all entries with a `*`, in one item
  *     refused#<requester>#<from>   how often that requester was refused from then on (SHA-256 of the user name)
  *     lock#node#<name>     a locked node name               lock#id#<identity>     a locked machine
+ *     lock#key#<SHA-256>   a locked key
  */
 import { createHash } from 'node:crypto';
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
@@ -132,6 +133,9 @@ function unique(texts: readonly string[]): readonly string[] {
 }
 
 export const isAbsent: Condition = { expression: `attribute_not_exists(${partitionKey})` };
+
+/** entry-listed. */
+export const isPresent: Condition = { expression: `attribute_exists(${partitionKey})` };
 
 /** name-own: the node name or address belongs to this machine. */
 export function belongsTo(identity: string): Condition {

@@ -4,24 +4,15 @@
  */
 import { BatchGetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { identityRecordFrom, lockFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
-import type {
-  AttestationStore,
-  Claim,
-  ClaimResult,
-  IdentityRecord,
-  Lookup,
-  Verdict,
-} from '../../core/ports/attestation-store.ts';
+import { verdictFrom } from '../../core/attestation/records/stored-records.ts';
+import type { AttestationStore, Claim, ClaimResult, IdentityRecord } from '../../core/ports/attestation-store.ts';
 import { checkClaim, checkLookup, checkObservation } from '../../core/attestation/records/claim-check.ts';
 import { holderOf, lookUp } from '../../core/attestation/records/look-up.ts';
-import type { StoredItems } from '../../core/attestation/records/look-up.ts';
-import { lockOfMachine, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
-import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import type { Instant } from '../../core/ports/instant.ts';
-import { cleanUpAt, belongsTo, isCurrent, keys, patternPrefix, timeToLive, writesOf } from './attestation-items.ts';
+import { cleanUpAt, belongsTo, isCurrent, isPresent, keys, timeToLive, writesOf } from './attestation-items.ts';
 import type { Condition } from './attestation-items.ts';
+import { entriesIn, entryFrom, itemsIn, keysOf, lockOn, recordFrom, unexpired } from './attestation-reads.ts';
 import { attestationsTable, mapTableErrors } from './table.ts';
 import { newToken, readItem, transactGet, transactWrite } from './transactions.ts';
 import type { TransactionOptions } from './transactions.ts';
@@ -108,6 +99,11 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
       const read = await readWithHolder(question.nodeName, keysOf(question));
       return lookUp(question, { ...itemsIn(read, question.now), entries: entriesIn(read, question) });
     },
+    async findMachine(name) {
+      // The item of all patterns has the key of the name `*`.
+      const item = name.includes('*') ? undefined : await get(keys.machine(name));
+      return item === undefined ? undefined : entryFrom(item, name);
+    },
     async claim(claim, now) {
       checkClaim(claim);
       const token = newToken(randomBytes);
@@ -123,7 +119,7 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
 
   /** The verdict is the first item, and holds the token by which a call recognises its own write. */
   function claimItems(claim: Claim, now: Instant, token: string): readonly TransactWriteItem[] {
-    const { verdict, once, identity: write, newAddresses, retire, audit } = claim;
+    const { verdict, once, identity: write, newAddresses, retire, entry, audit } = claim;
     const { uid, expiresAt } = verdict;
     const verdictItem = { ...itemFrom(verdict), ...timeToLive(expiresAt), writer: { S: token } };
     return [
@@ -134,6 +130,8 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
         const item = { ...itemFrom(proof), ...timeToLive(proof.expiresAt) };
         return writes.put(keys.once(proof.kind, proof.id), item, isAbsentOrExpired(now, proof.requestSha256));
       }),
+      // entry-listed
+      ...(entry === undefined ? [] : [writes.check(keys.machine(entry), isPresent)]),
       // machine-new, name-free, address-free
       ...(write.kind === 'create' ? writes.firstUse(write.record, retire?.identity) : []),
       // record-current, name-own, address-free
@@ -170,73 +168,6 @@ function isAbsentOrExpired(now: Instant, requestSha256?: string): Condition {
     names: { ...names, '#requestSha256': 'requestSha256' },
     values: { ...values, ':requestSha256': { S: requestSha256 } },
   };
-}
-
-/** A name with `*` would be the key of the patterns; no machine has such a name. */
-function exactNames({ machines }: Lookup): readonly string[] {
-  return machines.filter((name) => !name.includes('*'));
-}
-
-function keysOf(question: Lookup): readonly Item[] {
-  const { identity, once, addresses, machines } = question;
-  return [
-    ...(identity === undefined ? [] : [keys.identity(identity), keys.lock(lockOfMachine(identity))]),
-    ...once.map(({ kind, id }) => keys.once(kind, id)),
-    ...addresses.map(keys.address),
-    ...exactNames(question).map(keys.machine),
-    ...(machines.length === 0 ? [] : [keys.patterns]),
-  ];
-}
-
-function itemsIn(read: (key: Item) => Item | undefined, now: Instant = 0): Omit<StoredItems, 'entries'> {
-  const owner = (key: Item): string | undefined => read(key)?.['identity']?.S;
-  return {
-    identity(identity) {
-      const item = read(keys.identity(identity));
-      return item === undefined ? undefined : recordFrom(item, identity);
-    },
-    lock(subject) {
-      const item = read(keys.lock(subject));
-      return item === undefined ? undefined : lockOn(item, subject);
-    },
-    holder: (nodeName) => owner(keys.node(nodeName)),
-    spentBy: ({ kind, id }) => spentBy(read(keys.once(kind, id)), now),
-    owner: (address) => owner(keys.address(address)),
-  };
-}
-
-function entriesIn(read: (key: Item) => Item | undefined, question: Lookup): readonly string[] {
-  const patterns = Object.keys(question.machines.length === 0 ? {} : (read(keys.patterns) ?? {}));
-  return [
-    ...exactNames(question).filter((name) => read(keys.machine(name)) !== undefined),
-    ...patterns.filter((name) => name.startsWith(patternPrefix)).map((name) => name.slice(patternPrefix.length)),
-  ];
-}
-
-function spentBy(item: Item | undefined, now: Instant): string | undefined {
-  if (item === undefined) return undefined;
-  const { expiresAt, requestSha256 } = plainFrom(item);
-  if (typeof expiresAt !== 'number' || typeof requestSha256 !== 'string')
-    throw new TypeError('a spent proof cannot be read');
-  return expiresAt > now ? requestSha256 : undefined;
-}
-
-function unexpired(item: Item, now: Instant): Verdict | undefined {
-  const verdict = verdictFrom(plainFrom(item));
-  return verdict.expiresAt > now ? verdict : undefined;
-}
-
-function recordFrom(item: Item, identity: string): IdentityRecord {
-  const record = identityRecordFrom(plainFrom(item));
-  if (record.identity !== identity)
-    throw new TypeError('the record of another machine is stored under the key of this one');
-  return record;
-}
-
-function lockOn(item: Item, subject: LockSubject): Lock {
-  const lock = lockFrom(plainFrom(item));
-  if (!subjectsOf(lock).includes(subject)) throw new TypeError('another lock is stored under the key of this one');
-  return lock;
 }
 
 function keyEntry(key: Item): readonly [string, Item] {

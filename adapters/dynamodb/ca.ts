@@ -10,7 +10,7 @@ import { TransactionCanceledException, TransactWriteItemsCommand } from '@aws-sd
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { CaRecord, CaStore } from '../../core/ca/authority.ts';
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
-import { bytes, integer, object, text } from '../../core/encoding/stored-fields.ts';
+import { bytes, integer, listOf, object, optional, text } from '../../core/encoding/stored-fields.ts';
 import { certificatesTable, expiryPartition, itemKey, tableError } from './table.ts';
 import { readItem } from './transactions.ts';
 import { itemFrom, plainFrom } from './values.ts';
@@ -38,13 +38,13 @@ export function dynamoDbCaStore(client: DynamoDBClient, tableName: string): CaSt
           ConditionExpression: `attribute_not_exists(${partitionKey})`,
         },
       });
-      const { name, keyId: caKeyId, certificate: cert, createdAt } = record;
+      const { name, keyId: caKeyId, certificate: cert, chain, createdAt } = record;
       const expiry = expiryPartition(notAfter, serial);
       const command = new TransactWriteItemsCommand({
         // The SDK adds a token, so that a repetition after a lost answer succeeds like the first call.
         TransactItems: [
           put(keyOf(name), { fingerprint }),
-          put(keyOf(name, fingerprint), { name, caKeyId, cert, createdAt, serial, notAfter, expiry }),
+          put(keyOf(name, fingerprint), { name, caKeyId, cert, chain, createdAt, serial, notAfter, expiry }),
         ],
       });
       try {
@@ -66,11 +66,18 @@ function isTaken(error: unknown): boolean {
   );
 }
 
-const caItem = object({ name: text, caKeyId: text, cert: bytes, createdAt: integer });
+const caItem = object({
+  name: text,
+  caKeyId: text,
+  cert: bytes,
+  // CAs of earlier versions, all self-signed, were stored without it.
+  chain: optional(listOf(bytes)),
+  createdAt: integer,
+});
 
 /** Throws for an item that this program did not write. */
 function recordFrom(item: Item, name: string): CaRecord {
-  const { name: stored, caKeyId: keyId, cert: certificate, createdAt } = caItem(plainFrom(item));
+  const { name: stored, caKeyId: keyId, cert: certificate, chain = [], createdAt } = caItem(plainFrom(item));
   if (stored !== name) throw new TypeError(`the item of CA ${name} names another CA`);
-  return { name, keyId, certificate, createdAt };
+  return { name, keyId, certificate, chain, createdAt };
 }

@@ -5,12 +5,7 @@
  * The SDK repeats a call whose answer is lost, and the repetition then fails its own condition. So every write stores a
  * token of its call in the record: if the condition fails and the record has the same token, the write has succeeded.
  */
-import {
-  ConditionalCheckFailedException,
-  PutItemCommand,
-  QueryCommand,
-  UpdateItemCommand,
-} from '@aws-sdk/client-dynamodb';
+import { ConditionalCheckFailedException, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBClientConfig, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type {
   CertificateLedger,
@@ -140,26 +135,6 @@ export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
   };
 }
 
-/**
- * The UID of the request whose certificate has this serial number. The index is written a moment after the table. Undefined
- * also for the serial number of a CA.
- */
-export async function findSerial(
-  { client, tableName }: Pick<TransactionOptions, 'client' | 'tableName'>,
-  serial: string,
-): Promise<string | undefined> {
-  const { name, partitionKey } = certificatesTable.indexes.serial;
-  const query = new QueryCommand({
-    TableName: tableName,
-    IndexName: name,
-    KeyConditionExpression: '#serial = :serial',
-    ExpressionAttributeNames: { '#serial': partitionKey },
-    ExpressionAttributeValues: { ':serial': { S: serial } },
-  });
-  const { Items: items = [] } = await mapTableErrors(() => client.send(query));
-  return items.map(({ uid }) => uid?.S).find((uid) => uid !== undefined);
-}
-
 /** The record to change does not exist. */
 class NoRecordError extends Error {
   override readonly name = 'NoRecordError';
@@ -178,7 +153,7 @@ async function write(uid: string, token: string, send: () => Promise<unknown>): 
 }
 
 /** Throws for an item that this program did not write. */
-function recordFrom(item: Item, uid: string): IssuingRecord {
+export function recordFrom(item: Item, uid: string): IssuingRecord {
   const { cert: certificate, ...record } = plainFrom(item);
   return issuingRecordFrom({ ...record, certificate }, uid);
 }

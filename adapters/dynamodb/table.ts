@@ -2,7 +2,7 @@
  * The two tables of one cluster and the names of their items. A table holds items of several kinds; the prefix of the key
  * is the kind.
  *
- * certificates: `uid#` and `spki#` (ledger.ts), `ca#` (ca.ts).
+ * certificates: `uid#` and `spki#` (ledger.ts), `ca#` (ca.ts), `revoked#` and `crl#` (revocations.ts), `signed#` (signatures.ts).
  * attestations: everything in attestations.ts and attestation-admin.ts.
  *
  * The actions that each role needs, with dynamodb:LeadingKeys. A transaction needs those of its reads, writes and checks.
@@ -11,7 +11,7 @@
  *                             PutItem             id#* node#* once#* verdict#* audit#*
  *                             BatchGetItem        verdict#* refused#*
  *                             UpdateItem          id#* refused#*
- *                             ConditionCheckItem  node#*
+ *                             ConditionCheckItem  node#* machine#*
  *                             DeleteItem          once#address#*
  *                   sign      GetItem             lock#*  (and id#* verdict#* if a profile enforces attestation)
  *                   operator  GetItem             id#* node#* once#* verdict#* machine#* lock#*
@@ -20,9 +20,17 @@
  *                             DeleteItem          id#* node#* once#address#* machine#* lock#*
  *                             Scan                (the whole table: a scan has no leading keys)
  *     certificates  sign      GetItem, PutItem, UpdateItem  uid#*
+ *                             GetItem             ca#* crl#*
  *                             UpdateItem          spki#*     (only where a profile has freshKeys)
- *                   operator  GetItem             uid#*
- *                             Query               (the index by serial number)
+ *                   ca        GetItem, PutItem    ca#*
+ *                             GetItem, PutItem, DeleteItem  crl#*
+ *                             PutItem             signed#*
+ *                             GetItem             revoked#*
+ *                             Query               (the index by expiry: revoked#*)
+ *                             GetItem, PutItem, UpdateItem  uid#kubeadm/*  (only with `kubeadm`, and of locks GetItem lock#node#* lock#key#*)
+ *                   operator  GetItem             uid#* revoked#*
+ *                             PutItem             revoked#*
+ *                             Query               (the indexes by serial number and by expiry)
  */
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import type { Instant } from '../../core/ports/instant.ts';
@@ -48,7 +56,21 @@ export const attestationsTable = {
   timeToLive: 'ttl',
 } as const;
 
-type ItemKind = 'uid' | 'ca' | 'spki' | 'id' | 'node' | 'once' | 'verdict' | 'machine' | 'refused' | 'lock' | 'audit';
+type ItemKind =
+  | 'uid'
+  | 'ca'
+  | 'spki'
+  | 'revoked'
+  | 'crl'
+  | 'signed'
+  | 'id'
+  | 'node'
+  | 'once'
+  | 'verdict'
+  | 'machine'
+  | 'refused'
+  | 'lock'
+  | 'audit';
 
 /** `kind#value…`. `#` and `%` inside a value are percent-encoded, so that different values have different keys. */
 export function itemKey(kind: ItemKind, ...values: readonly string[]): string {
@@ -59,6 +81,9 @@ export function itemKey(kind: ItemKind, ...values: readonly string[]): string {
 export function expiryPartition(notAfter: Instant, serial: string): string {
   return `${new Date(notAfter).toISOString().slice(0, 10)}#${serial.slice(-1)}`;
 }
+
+/** The last digits of serial numbers, in the order of the partitions of a day. */
+export const expiryDigits: readonly string[] = Array.from('0123456789abcdef');
 
 /** Errors of the table's or the account's limits, which end when fewer calls are made. */
 const throttling = new Set([

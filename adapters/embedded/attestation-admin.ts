@@ -105,6 +105,9 @@ export function embeddedAttestationAdmin(
         return undefined;
       });
     },
+    async addAudit(audit) {
+      await change(audit, () => undefined);
+    },
   };
 }
 

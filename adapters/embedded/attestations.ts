@@ -8,19 +8,22 @@ import { identityStatements } from './identity-statements.ts';
 import type { IdentityStatements } from './identity-statements.ts';
 import type { Transact, DatabaseKind } from './database.ts';
 import type { DatabaseSync } from 'node:sqlite';
-import { lockFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
+import { lockFrom, machineEntryFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
 import type { AttestationAdmin, AttestationStore, Claim, ClaimResult } from '../../core/ports/attestation-store.ts';
 import { checkClaim, checkLookup, checkObservation } from '../../core/attestation/records/claim-check.ts';
 import { holderOf, lookUp } from '../../core/attestation/records/look-up.ts';
 import type { StoredItems } from '../../core/attestation/records/look-up.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import type { Instant } from '../../core/ports/instant.ts';
+import type { ChallengeKey } from '../../core/ports/challenge-key.ts';
 import { refuseInsideLambda } from './refuse-in-lambda.ts';
 import { embeddedAttestationAdmin } from './attestation-admin.ts';
+import { embeddedChallengeKey } from './challenge-key.ts';
 
 export interface EmbeddedAttestations {
   readonly store: AttestationStore;
   readonly register: AttestationAdmin;
+  readonly challengeKey: ChallengeKey;
   /** Afterwards every method throws. */
   readonly close: () => void;
 }
@@ -84,6 +87,12 @@ const schema = `
     item TEXT NOT NULL
   ) STRICT;
 
+  -- At most one row.
+  CREATE TABLE challenge_key (
+    id    INTEGER PRIMARY KEY CHECK (id = 1),
+    bytes BLOB NOT NULL CHECK (length(bytes) = 32)
+  ) STRICT;
+
   -- Enforced here too, against a mistake in the statements.
   CREATE TRIGGER identity_only_moves_forward BEFORE UPDATE ON identity
   WHEN NEW.rev <> OLD.rev + 1 OR NEW.identity <> OLD.identity OR NEW.node_name <> OLD.node_name
@@ -100,7 +109,7 @@ const schema = `
 const attestationsFile: DatabaseKind = {
   name: 'attestation store',
   applicationId: 0x43_53_61_74, // CSat
-  schemaVersion: 2,
+  schemaVersion: 3,
   schema,
 };
 
@@ -113,6 +122,7 @@ export function openEmbeddedAttestations(fileOrMemory: string, lockTimeoutMillis
   return {
     store: storeOver(database, records, transact),
     register: embeddedAttestationAdmin(database, records, transact),
+    challengeKey: embeddedChallengeKey(database, transact),
     close: () => database.close(),
   };
 }
@@ -130,6 +140,7 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
     'INSERT INTO refused (requester, beginning, refusals) VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET refusals = refusals + 1',
   );
   const selectMachines = database.prepare('SELECT name FROM machine');
+  const selectMachine = database.prepare('SELECT entry FROM machine WHERE name = ?');
 
   const selectLock = database.prepare('SELECT lock FROM lock WHERE subject = ?');
 
@@ -152,7 +163,7 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
   });
 
   /** Whether all conditions of the claim hold, except no-verdict. */
-  function conditionsHold({ identity: write, once, newAddresses, retire }: Claim, now: Instant): boolean {
+  function conditionsHold({ identity: write, once, newAddresses, retire, entry }: Claim, now: Instant): boolean {
     if (write.kind === 'none') return true;
     const { identity, nodeName, rev } = write.record;
     const retired = retire === undefined ? undefined : records.findUnchanged(retire);
@@ -169,6 +180,8 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
       // name-own
       if (records.holder(nodeName) !== identity) return false;
     }
+    // entry-listed
+    if (entry !== undefined && selectMachine.get(entry) === undefined) return false;
     const allowedOwners = new Set([undefined, retired?.identity]);
     return (
       // evidence-unspent
@@ -218,6 +231,11 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
     async lookup(question) {
       checkLookup(question);
       return snapshot(() => lookUp(question, items(question.now)));
+    },
+    async findMachine(name) {
+      // A pattern has a row too, and is no machine.
+      const row = name.includes('*') ? undefined : selectMachine.get(name);
+      return row === undefined ? undefined : machineEntryFrom(jsonIn(row, 'entry'));
     },
     async claim(claim, now) {
       checkClaim(claim);

@@ -1,8 +1,8 @@
 /**
- * A self-signed CA whose key lies in a file beside its certificate: for the demo, development and tests.
+ * A CA whose key lies in a file beside its certificate: for the demo, development and tests.
  *
  *     <dir>/<name>/key.pem            PKCS #8, mode 0600
- *                 /certificate.pem
+ *                 /certificate.pem   followed by the certificates of the CAs above it, unless it is self-signed
  *                 /authority.json     the signature algorithm
  *
  * The folder is filled under another name and then renamed. A rename is atomic, so a crash leaves no incomplete CA, and it
@@ -12,15 +12,15 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CaOrigin } from '../../core/ca/create-authority.ts';
-import { issueCaCertificate } from '../../core/ca/issue-ca-certificate.ts';
-import { caValidity, checkCaCertificate } from '../../core/x509/ca-certificate.ts';
+import { certificatesOf } from '../../core/ca/authority.ts';
+import { makeCaCertificate } from '../../core/ca/make-ca-certificate.ts';
+import type { CaOrigin, MadeCa } from '../../core/ca/make-ca-certificate.ts';
+import { checkCaCertificate } from '../../core/x509/ca-certificate.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import type { CaConfiguration } from '../../core/configuration/model/cluster.ts';
-import { serialFrom, serialOctets } from '../../core/x509/validity.ts';
 import { signatureDigests } from '../../core/ports/signer.ts';
 import type { SignatureAlgorithm } from '../../core/ports/signer.ts';
-import { toPem } from '../../core/encoding/pem.ts';
+import { pemBlocks, toPem } from '../../core/encoding/pem.ts';
 import { refuseInsideLambda } from './refuse-in-lambda.ts';
 import { embeddedSigner, generateKey, publicKeyInfo } from './signer.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
@@ -37,22 +37,33 @@ export interface CaFiles {
   remove(path: string): Promise<void>;
 }
 
-/** There is no usable CA. `Missing`: it was never made. `Damaged`: its files do not fit together. */
+/**
+ * `Missing`: it was never made. `AwaitsImport`: an operator has to import its certificate. `Damaged`: its files do not fit
+ * together.
+ */
+type Unusable = 'Missing' | 'AwaitsImport' | 'Damaged';
+
+/** There is no usable CA. */
 export class CaUnusableError extends Error {
   override readonly name = 'CaUnusableError';
-  readonly why: 'Missing' | 'Damaged';
-  constructor(why: 'Missing' | 'Damaged', message: string) {
+  readonly why: Unusable;
+  constructor(why: Unusable, message: string) {
     super(message);
     this.why = why;
   }
 }
 
-/** A new CA in memory only. */
-export async function temporaryCa(ca: CaConfiguration, origin: CaOrigin): Promise<Authority> {
-  return (await newCa(ca, origin)).authority;
+/** A new CA in memory only. `issuer`: of a CA that is not self-signed. */
+export async function temporaryCa(ca: CaConfiguration, origin: CaOrigin, issuer?: Authority): Promise<Authority> {
+  if (ca.kind === 'imported')
+    throw new CaUnusableError('AwaitsImport', `CA ${ca.name} is imported, so it needs a data folder`);
+  return (await newCa(ca, origin, issuer)).authority;
 }
 
-/** Makes the CA unless it exists. An existing CA is returned as it is, even if `ca` has changed since. */
+/**
+ * Makes the CA unless it exists; the CA that issues its certificate must exist. An existing CA is returned as it is, even if `ca`
+ * has changed since.
+ */
 export async function createEmbeddedCa(
   dir: string,
   ca: CaConfiguration,
@@ -65,36 +76,57 @@ export async function createEmbeddedCa(
     return { created: false, authority: existing };
   }
 
-  const { authority, privateKey } = await newCa(ca, origin);
-  const { algorithm } = authority.signer;
+  if (ca.kind === 'imported') throw new CaUnusableError('AwaitsImport', `CA ${ca.name} awaits its import into ${dir}`);
+
+  const issuer = ca.kind === 'issued' ? await loadWithChain(dir, ca.issuedBy) : undefined;
+  const { authority, privateKey } = await newCa(ca, origin, issuer?.authority);
+  const chain = issuer === undefined ? [] : [issuer.authority.certificate, ...issuer.chain];
+  const parts = { privateKey, algorithm: authority.signer.algorithm, certificates: [authority.certificate, ...chain] };
+  if (await putCa(dir, ca.name, parts, files)) return { created: true, authority };
+  return { created: false, authority: await loadEmbeddedCa(dir, ca.name) };
+}
+
+interface CaParts {
+  readonly privateKey: KeyObject;
+  readonly algorithm: SignatureAlgorithm;
+  /** DER: that of the CA, then its chain. */
+  readonly certificates: readonly Uint8Array[];
+}
+
+/** Writes a CA only if no CA has that name; `false`: one exists. */
+export async function putCa(
+  dir: string,
+  name: string,
+  { privateKey, algorithm, certificates }: CaParts,
+  files: CaFiles = realFiles,
+): Promise<boolean> {
   await files.makeFolder(dir);
-  const draft = await files.makeTemporaryFolder(join(dir, draftPrefix(ca.name)));
+  const draft = await files.makeTemporaryFolder(join(dir, draftPrefix(name)));
   try {
     await files.writeNew(join(draft, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), 0o600);
-    await files.writeNew(join(draft, 'certificate.pem'), toPem('CERTIFICATE', authority.certificate), 0o644);
+    await files.writeNew(join(draft, 'certificate.pem'), pemOf(certificates), 0o644);
     await files.writeNew(
       join(draft, 'authority.json'),
       `${JSON.stringify({ version: 1, signatureAlgorithm: algorithm })}\n`,
       0o644,
     );
     await files.syncFolder(draft);
-    // Until here a crash leaves a draft that is never read, with a key that certified nothing. After the rename the CA is
+    // Until here a crash leaves a draft that is never read, with a key that certified nothing here. After the rename the CA is
     // complete.
-    await files.rename(draft, join(dir, ca.name));
+    await files.rename(draft, join(dir, name));
   } catch (error) {
     await files.remove(draft).catch(() => undefined);
     // Renaming onto a folder that is not empty fails: another process made the CA first, and that CA counts.
-    const winner = await loadUnlessMissing(dir, ca.name);
-    if (winner !== undefined) return { created: false, authority: winner };
+    if ((await loadUnlessMissing(dir, name)) !== undefined) return false;
     throw error;
   }
   await files.syncFolder(dir);
-  await removeDrafts(dir, ca.name, files);
-  return { created: true, authority };
+  await removeDrafts(dir, name, files);
+  return true;
 }
 
-/** The name of a CA contains no dot, so no CA has this name. */
-function draftPrefix(name: string): string {
+/** Of folders that are not complete. The name of a CA contains no dot, so no CA has this name. */
+export function draftPrefix(name: string): string {
   return `.${name}.draft-`;
 }
 
@@ -107,6 +139,16 @@ async function removeDrafts(dir: string, name: string, files: CaFiles): Promise<
 
 /** The CA of that name, after checking that its parts belong together. Throws CaUnusableError. */
 export async function loadEmbeddedCa(dir: string, name: string): Promise<Authority> {
+  return (await loadWithChain(dir, name)).authority;
+}
+
+export interface EmbeddedCa {
+  readonly authority: Authority;
+  /** DER: the CAs above it, nearest first, the root last. */
+  readonly chain: readonly Uint8Array[];
+}
+
+async function loadWithChain(dir: string, name: string): Promise<EmbeddedCa> {
   refuseInsideLambda('the embedded CA', process.env);
   const folder = folderOf(dir, name);
   // This is checked first: a folder that another process renames into place after the check has all of its files.
@@ -115,10 +157,13 @@ export async function loadEmbeddedCa(dir: string, name: string): Promise<Authori
   const [keyPem, certificatePem] = [await read(folder, 'key.pem'), await read(folder, 'certificate.pem')];
   try {
     const key = createPrivateKey(keyPem);
-    const certificate = new Uint8Array(new X509Certificate(certificatePem).raw);
+    const [certificate = new Uint8Array(), ...chain] = pemBlocks(certificatePem, 'CERTIFICATE').map(
+      (pem) => new Uint8Array(new X509Certificate(pem).raw),
+    );
     const faults = checkCaCertificate(certificate, publicKeyInfo(key));
     if (faults.length > 0) throw new Error(faults.join('; '));
-    return { name, certificate, intermediates: [], signer: embeddedSigner(key, signatureAlgorithm) };
+    const signer = embeddedSigner(key, signatureAlgorithm);
+    return { authority: { name, ...certificatesOf(certificate, chain), signer }, chain };
   } catch (error) {
     // Messages of node:crypto about a key name the structure that is wrong, never its content.
     throw new CaUnusableError('Damaged', `the CA in ${folder} cannot be used: ${errorMessage(error)}`);
@@ -126,8 +171,13 @@ export async function loadEmbeddedCa(dir: string, name: string): Promise<Authori
 }
 
 async function loadUnlessMissing(dir: string, name: string): Promise<Authority | undefined> {
+  return (await findEmbeddedCa(dir, name))?.authority;
+}
+
+/** `undefined`: there is no such CA. Throws CaUnusableError for a damaged one. */
+export async function findEmbeddedCa(dir: string, name: string): Promise<EmbeddedCa | undefined> {
   try {
-    return await loadEmbeddedCa(dir, name);
+    return await loadWithChain(dir, name);
   } catch (error) {
     if (error instanceof CaUnusableError && error.why === 'Missing') return undefined;
     throw error;
@@ -135,22 +185,20 @@ async function loadUnlessMissing(dir: string, name: string): Promise<Authority |
 }
 
 async function newCa(
-  ca: CaConfiguration,
-  { now, randomBytes }: CaOrigin,
+  ca: MadeCa,
+  origin: CaOrigin,
+  issuer: Authority | undefined,
 ): Promise<{ authority: Authority; privateKey: KeyObject }> {
   const privateKey = await generateKey(ca.keySpec);
   const signer = embeddedSigner(privateKey, ca.signatureAlgorithm);
-  const certificate = await issueCaCertificate(
-    {
-      subject: ca.subject,
-      spki: publicKeyInfo(privateKey),
-      serial: serialFrom(randomBytes(serialOctets)),
-      ...caValidity(now, ca.validitySeconds),
-      pathLength: ca.pathLen,
-    },
-    signer,
-  );
-  return { authority: { name: ca.name, certificate, intermediates: [], signer }, privateKey };
+  const by = issuer === undefined ? { signer } : { signer: issuer.signer, issuer: issuer.certificate };
+  const certificate = await makeCaCertificate(ca, publicKeyInfo(privateKey), by, origin);
+  const chain = issuer === undefined ? [] : [...issuer.intermediates, issuer.root ?? issuer.certificate];
+  return { authority: { name: ca.name, ...certificatesOf(certificate, chain), signer }, privateKey };
+}
+
+function pemOf(certificates: readonly Uint8Array[]): string {
+  return certificates.map((certificate) => toPem('CERTIFICATE', certificate)).join('');
 }
 
 /** Names in the configuration are DNS labels; another name could lead out of the folder. */

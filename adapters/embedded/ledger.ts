@@ -11,13 +11,16 @@ import type {
   LedgerResult,
   OpenResult,
 } from '../../core/ports/certificate-ledger.ts';
+import type { CertificateReads } from '../../core/ports/certificate-reads.ts';
 import { issuingRecordFrom } from '../../core/issuing-record.ts';
+import type { Instant } from '../../core/ports/instant.ts';
 import { refuseInsideLambda } from './refuse-in-lambda.ts';
 import { groupCommits, openDatabase } from './database.ts';
 import type { DatabaseKind, Row, SqlValue } from './database.ts';
 
 export interface EmbeddedLedger {
   readonly ledger: CertificateLedger;
+  readonly reads: CertificateReads;
   /** Afterwards every method throws. */
   readonly close: () => void;
 }
@@ -40,16 +43,21 @@ const schema = `
     lease_until    INTEGER NOT NULL,
     lambda_request_id TEXT,
     identity       TEXT,
+    request        TEXT,
     certificate    BLOB,
     kms_request_id TEXT CHECK (kms_request_id IS NULL OR state = 'issued'),
     CHECK ((certificate IS NOT NULL) = (state = 'issued'))
   ) STRICT;
+
+  CREATE INDEX issuing_serial ON issuing (serial);
+  CREATE INDEX issuing_expiry ON issuing (not_after, uid);
 
   -- An intent never changes, and issued and expired are final. Enforced here too, against a mistake in the statements.
   CREATE TRIGGER intent_never_changes BEFORE UPDATE ON issuing
   WHEN OLD.state <> 'intent' OR OLD.uid <> NEW.uid OR OLD.request_digest <> NEW.request_digest
     OR OLD.ca_key_id <> NEW.ca_key_id OR OLD.tbs <> NEW.tbs OR OLD.serial <> NEW.serial
     OR OLD.not_after <> NEW.not_after OR OLD.opened_at <> NEW.opened_at OR OLD.identity IS NOT NEW.identity
+    OR OLD.request IS NOT NEW.request
   BEGIN SELECT RAISE(ABORT, 'an issuing record may only move forward'); END;
 
   CREATE TRIGGER issuing_is_never_deleted BEFORE DELETE ON issuing
@@ -70,27 +78,27 @@ const schema = `
   BEGIN SELECT RAISE(ABORT, 'the first use of a key is never deleted'); END;
 `;
 
-const ledgerFile: DatabaseKind = { name: 'ledger', applicationId: 0x43_53_67_6e /* CSgn */, schemaVersion: 4, schema };
+const selectRecord = `SELECT uid, request_digest AS requestDigest, state, ca_key_id AS caKeyId, tbs, serial,
+  not_after AS notAfter, opened_at AS openedAt, attempt, lease_until AS leaseUntil, lambda_request_id AS lambdaRequestId,
+  identity, request, certificate, kms_request_id AS kmsRequestId
+  FROM issuing`;
+
+const ledgerFile: DatabaseKind = { name: 'ledger', applicationId: 0x43_53_67_6e /* CSgn */, schemaVersion: 5, schema };
 
 /** Opens or creates a cluster's ledger; `:memory:` is a ledger that ends with the process. */
 export function openEmbeddedLedger(fileOrMemory: string, lockTimeoutMilliseconds?: number): EmbeddedLedger {
   refuseInsideLambda('the embedded ledger', process.env);
   const database = openDatabase(fileOrMemory, ledgerFile, lockTimeoutMilliseconds);
-  return { ledger: ledgerOver(database), close: () => database.close() };
+  return { ledger: ledgerOver(database), reads: readsOver(database), close: () => database.close() };
 }
 
 function ledgerOver(database: DatabaseSync): CertificateLedger {
-  const select = database.prepare(
-    `SELECT uid, request_digest AS requestDigest, state, ca_key_id AS caKeyId, tbs, serial, not_after AS notAfter,
-       opened_at AS openedAt, attempt, lease_until AS leaseUntil, lambda_request_id AS lambdaRequestId, identity, certificate,
-       kms_request_id AS kmsRequestId
-     FROM issuing WHERE uid = ?`,
-  );
+  const select = database.prepare(`${selectRecord} WHERE uid = ?`);
   const insert = database.prepare(
     `INSERT INTO issuing
        (uid, request_digest, state, ca_key_id, tbs, serial, not_after, opened_at, attempt, lease_until,
-        lambda_request_id, identity)
-     VALUES (?, ?, 'intent', ?, ?, ?, ?, ?, 1, ?, ?, ?) ON CONFLICT (uid) DO NOTHING`,
+        lambda_request_id, identity, request)
+     VALUES (?, ?, 'intent', ?, ?, ?, ?, ?, 1, ?, ?, ?, ?) ON CONFLICT (uid) DO NOTHING`,
   );
   const takeOver = database.prepare(
     `UPDATE issuing SET attempt = attempt + 1, lease_until = ?, lambda_request_id = ?
@@ -138,7 +146,8 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
   function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenResult>;
   async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenResult> {
     const { uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil } = intent;
-    const optional = [intent.lambdaRequestId ?? null, intent.identity ?? null];
+    const request = intent.request === undefined ? null : JSON.stringify(intent.request);
+    const optional = [intent.lambdaRequestId ?? null, intent.identity ?? null, request];
     const values = [uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, ...optional];
     return transact((): OpenResult => {
       if (freshKey !== undefined) {
@@ -172,6 +181,36 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
   };
 }
 
-function recordFrom(row: Row, uid: string): IssuingRecord {
-  return issuingRecordFrom(Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)), uid);
+/** Each page is a statement of its own, so that a slow reader keeps no state of the file alive. */
+const pageSize = 100;
+
+function readsOver(database: DatabaseSync): CertificateReads {
+  const bySerial = database.prepare(`${selectRecord} WHERE serial = ?`);
+  const page = database.prepare(
+    `${selectRecord} WHERE (not_after, uid) > (?, ?) AND not_after < ? ORDER BY not_after, uid LIMIT ${pageSize}`,
+  );
+  return {
+    async findSerial(serial) {
+      const row = bySerial.get(serial);
+      return row === undefined ? undefined : recordFrom(row);
+    },
+    async *listByExpiry({ from, to, after }) {
+      // No UID is empty, so this place is before all records of its instant.
+      let last: { readonly notAfter: Instant; readonly uid: string } = { notAfter: from, uid: '' };
+      if (after !== undefined && after.notAfter >= from) last = after;
+      for (;;) {
+        const records = page.all(last.notAfter, last.uid, to).map((row) => recordFrom(row));
+        yield* records;
+        const end = records.at(-1);
+        if (end === undefined || records.length < pageSize) return;
+        last = end;
+      }
+    },
+  };
+}
+
+function recordFrom(row: Row, uid = String(row['uid'])): IssuingRecord {
+  const fields = Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
+  const { request, ...others } = fields;
+  return issuingRecordFrom(request === undefined ? others : { ...others, request: JSON.parse(String(request)) }, uid);
 }

@@ -63,6 +63,11 @@ export function publicKeyInfo(privateKey: KeyObject): Uint8Array {
   return new Uint8Array(createPublicKey(privateKey).export({ type: 'spki', format: 'der' }));
 }
 
+/** With which this key can sign, whatever is configured. */
+export function algorithmsFor(privateKey: KeyObject): readonly SignatureAlgorithm[] {
+  return algorithmsOfKey[specOf(privateKey)];
+}
+
 function specOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): KeySpec {
   const { namedCurve, modulusLength } = asymmetricKeyDetails ?? {};
   const found = keySpecs.find((spec) =>

@@ -13,6 +13,8 @@ import { interpret, refusalOf } from './answer.ts';
 import { connectTransport } from './login.ts';
 import type { KubernetesLogin } from './login.ts';
 import type { HttpCall, KubernetesTransport } from './transport.ts';
+import { trustObjects } from './trust-objects.ts';
+import type { TrustObjects } from './trust-objects.ts';
 import { decodeWatch } from './watch.ts';
 import { isObject, objectOf } from '../../core/encoding/json-object.ts';
 
@@ -22,6 +24,7 @@ export interface KubernetesApi {
   create(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   remove(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   lease(namespace: string, name: string): KubernetesLease;
+  readonly trust: TrustObjects;
   /** The URL, for a log line. */
   readonly server: string;
   close(): void;
@@ -65,6 +68,7 @@ export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
     remove: (name, signal) =>
       ask(transport, { method: 'DELETE', path: `${requestsPath}/${encodeURIComponent(name)}`, signal }),
     lease: (namespace, name) => leaseCalls(transport, namespace, name),
+    trust: trustObjects(transport),
     server,
     close: () => transport.close(),
   };

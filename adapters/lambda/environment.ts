@@ -18,6 +18,8 @@ export const environmentNames = {
   attestationsTable: 'COUNTERSIGN_ATTESTATIONS_TABLE',
   /** Only if a profile enforces attestation. */
   attestFunction: 'COUNTERSIGN_ATTEST_FUNCTION',
+  /** ARN of the KMS key of challenges; only if a provider of the cluster sends them. */
+  challengeKey: 'COUNTERSIGN_CHALLENGE_KEY',
   /** `info` (default), `warn` or `error`. */
   logLevel: 'COUNTERSIGN_LOG_LEVEL',
 } as const;
@@ -25,12 +27,13 @@ export const environmentNames = {
 interface EnvironmentReader {
   /** Not empty. */
   readonly text: (name: 'certificatesTable' | 'attestationsTable' | 'attestFunction') => string;
+  readonly keyArn: (name: 'challengeKey') => string;
   readonly logLevel: () => LogLevel;
   /** A KMS key ARN for each CA of the cluster, by CA name. */
   readonly caKeys: () => ReadonlyMap<string, string>;
 }
 
-const keyArn = /^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/[A-Za-z0-9-]+$/;
+const keyArnPattern = /^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/[A-Za-z0-9-]+$/;
 
 /** Throws MisconfigurationError with every problem: a function whose settings do not fit together must not serve. */
 export function readEnvironment<Settings>(
@@ -49,17 +52,22 @@ export function readEnvironment<Settings>(
     if (level === undefined) problems.push(`${environmentNames.logLevel} is not one of ${logLevels.join(', ')}`);
     return level ?? 'info';
   };
+  const keyArn = (name: keyof typeof environmentNames): string => {
+    const value = environment[environmentNames[name]] ?? '';
+    if (!keyArnPattern.test(value)) problems.push(`${environmentNames[name]} is not the ARN of a KMS key`);
+    return value;
+  };
   const caKeys = (): ReadonlyMap<string, string> => {
     const keys = textsIn(environment[environmentNames.caKeys] ?? '');
     for (const ca of cluster.cas.keys())
-      if (!keyArn.test(keys.get(ca) ?? ''))
+      if (!keyArnPattern.test(keys.get(ca) ?? ''))
         problems.push(`${environmentNames.caKeys} has no KMS key ARN for the CA ${ca}`);
     return keys;
   };
   const name = text('cluster');
   if (name !== '' && name !== cluster.name)
     problems.push(`${environmentNames.cluster} is ${name}, and the bundle has the rules of ${cluster.name}`);
-  const settings = read({ text, logLevel, caKeys });
+  const settings = read({ text, keyArn, logLevel, caKeys });
   if (problems.length > 0) throw new MisconfigurationError(problems.join('; '));
   return settings;
 }

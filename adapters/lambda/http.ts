@@ -28,6 +28,8 @@ export interface HttpAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** `body` is the base64 of bytes. */
+  readonly isBase64Encoded?: true;
 }
 
 /** From the Lambda runtime. No caller can change it. */
@@ -97,4 +99,14 @@ export function textAnswer(
   headers: Readonly<Record<string, string>> = {},
 ): HttpAnswer {
   return { statusCode, headers: { 'content-type': contentType, ...commonHeaders, ...headers }, body };
+}
+
+export function bytesAnswer(
+  statusCode: number,
+  contentType: string,
+  body: Uint8Array,
+  headers: Readonly<Record<string, string>> = {},
+): HttpAnswer {
+  const base64 = Buffer.from(body).toString('base64');
+  return { ...textAnswer(statusCode, contentType, base64, headers), isBase64Encoded: true };
 }

@@ -1,5 +1,6 @@
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { ClientRequest, RequestOptions } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
@@ -31,7 +32,7 @@ export interface SignerHttpOptions {
 
 /** The part of a call that credentials can depend on. */
 export interface OutgoingCall {
-  readonly method: 'POST';
+  readonly method: 'GET' | 'POST';
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
@@ -43,8 +44,19 @@ export type Credentials = Result<Readonly<Record<string, string>>, string>;
 /** Throws for a temporary failure. */
 export type Authorize = (call: OutgoingCall) => Promise<Credentials>;
 
+/** For other calls to the endpoint, over the same connections. */
+export interface EndpointConnection {
+  readonly url: URL;
+  readonly request: (url: URL, options: RequestOptions) => ClientRequest;
+  readonly authorize?: Authorize;
+}
+
 /** The sign and attest functions behind HTTP. Redirects are not followed: only the host in the URL may answer. */
-export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { close(): void } {
+export function connectSigner(options: SignerHttpOptions): SigningEndpoint & {
+  readonly revoked: EndpointConnection;
+  readonly trustBundles: EndpointConnection;
+  close(): void;
+} {
   const url = pathUrl(options.url, 'sign');
   const attestUrl = pathUrl(options.attestUrl ?? options.url, 'attest');
   if (attestUrl.protocol !== url.protocol) throw new Error('both URLs must be https, or both http');
@@ -78,6 +90,12 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
     });
   }
 
+  const connection = (name: 'revoked' | 'trust-bundles'): EndpointConnection => ({
+    url: pathUrl(options.url, name),
+    request: (target, call) => (secure ? httpsRequest : httpRequest)(target, { ...call, agent }),
+    ...(options.authorize === undefined ? {} : { authorize: options.authorize }),
+  });
+
   return {
     async sign(object, signal) {
       const answer = await post(url, object, signal);
@@ -87,6 +105,8 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
       const answer = await post(attestUrl, { request, ...(context === undefined ? {} : { context }) }, signal);
       return answer.ok ? interpretAttest(answer.value) : { kind: 'unauthorized', message: answer.problem };
     },
+    revoked: connection('revoked'),
+    trustBundles: connection('trust-bundles'),
     close: () => agent.destroy(),
   };
 }
@@ -96,7 +116,7 @@ export function signUrl(base: string): URL {
   return pathUrl(base, 'sign');
 }
 
-function pathUrl(base: string, name: 'sign' | 'attest'): URL {
+function pathUrl(base: string, name: 'sign' | 'attest' | 'revoked' | 'trust-bundles'): URL {
   const url = new URL(base);
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new Error('the URL must be http or https');
   // A password in a URL would be written to logs. Some clients of the protocol drop a query.

@@ -3,6 +3,13 @@ import { randomBytes, randomUUID, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
 import { openEmbeddedLedger } from '../../adapters/embedded/ledger.ts';
+import type { AttestationProvider, Evidence } from '../../core/attestation/evidence/provider.ts';
+import { gceProvider } from '../../core/attestation/gce/provider.ts';
+import type { GcePorts } from '../../core/attestation/gce/provider.ts';
+import { gceVtpmProvider } from '../../core/attestation/gce-vtpm/provider.ts';
+import { awsNitroTpmProvider } from '../../core/attestation/aws-nitrotpm/provider.ts';
+import { tpmProvider } from '../../core/attestation/tpm/provider.ts';
+import { x509Provider } from '../../core/attestation/x509/provider.ts';
 import { embeddedSigner } from '../../adapters/embedded/signer.ts';
 import { checkCertificate } from '../../core/x509/check-issued.ts';
 import { assembleCertificate, buildTbs, issuerOf } from '../../core/x509/leaf-certificate.ts';
@@ -15,9 +22,21 @@ import type { RequestObject } from '../../core/kubernetes/certificate-signing-re
 import { serialFrom, validity } from '../../core/x509/validity.ts';
 import type { LockReader } from '../../core/ports/locks.ts';
 import type { CertificateLedger } from '../../core/ports/certificate-ledger.ts';
+import type { CrlEntry } from '../../core/revocation/crl.ts';
+import { issueCrl } from '../../core/revocation/issue-crl.ts';
 import { checkProfile } from '../../core/policy/check-profile.ts';
 import { requestDigest } from '../../core/kubernetes/request-digest.ts';
 import { certificateProblem } from '../../lambdas/watch-relay/objects/check-relayed-certificate.ts';
+import { dataOf as gceDataOf, evidenceOf as gceEvidenceOf } from '../../test/corpus/attestation/gce/judge.ts';
+import * as gce from '../../test/corpus/attestation/gce/machine.ts';
+import { pinned, policy as gceVtpmPolicy } from '../../test/corpus/attestation/gce-vtpm/provider-cases.ts';
+import { vmRequest } from '../../test/corpus/attestation/gce-vtpm/vm.ts';
+import { dataOf as nitroTpmDataOf, judge as judgeNitroTpm } from '../../test/corpus/attestation/aws-nitrotpm/judge.ts';
+import { cas } from '../../test/corpus/attestation/tpm/machine.ts';
+import { judge } from '../../test/corpus/attestation/tpm/judge.ts';
+import type { Case, ProviderOf } from '../../test/corpus/attestation/tpm/judge.ts';
+import { dataOf as x509DataOf, evidenceOf as x509EvidenceOf } from '../../test/corpus/attestation/x509/judge.ts';
+import * as x509 from '../../test/corpus/attestation/x509/machine.ts';
 import { temporaryFolder } from '../../test/harness/processes/processes.ts';
 import { createTestAuthority } from '../../test/harness/x509/test-certificates.ts';
 import { ordinaryRequest, worstCluster, worstRequest } from '../../test/harness/x509/worst-request.ts';
@@ -92,6 +111,15 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger, locks: 
   const worst = JSON.stringify(worstRequest());
   const manyNames = JSON.stringify(worstRequest({ attributes: 2, groups: 2, addresses: 9_500 }));
 
+  const crl = {
+    number: 1,
+    thisUpdate: Date.now(),
+    nextUpdate: Date.now() + 7 * 86_400_000,
+    entries: Array.from({ length: 10_000 }, () => revokedEntry()),
+  };
+
+  const nitroTpmData = nitroTpmDataOf({});
+
   return [
     ['JSON.parse + decodeRequestObject', () => decodeObject(text)],
     ['decodeRequest, with the self-signature verified', () => decodeRequest(object.request)],
@@ -109,8 +137,65 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger, locks: 
     ['issue(), 256 patterns in each list, an ordinary request', () => checkAndIssue(ordinary, 'issued')],
     ['issue(), 256 patterns in each list, the worst allowed request', () => checkAndIssue(worst, 'issued')],
     ['issue(), 9 500 names: refused', () => checkAndIssue(manyNames, 'refused')],
+    ['attest: tpm/v1, a listed machine', () => proveTpm(tpmProvider, { entry: {}, policy: listed })],
+    [
+      'attest: tpm/v1, a certificate under an intermediate and a root',
+      () => proveTpm(tpmProvider, { policy: underRoot }),
+    ],
+    ['attest: x509/v1, a certificate under an intermediate and a root', proof(x509Provider(x509.policy), x509Evidence)],
+    // On AWS each of these also costs a call of the Compute API, and gce-vtpm two.
+    ["attest: gce/v1, Google's keys in memory", proof(gceProvider(gce.policy, google), gceEvidence)],
+    ['attest: gce-vtpm/v1, a VM of the list', proof(gceVtpmProvider(listedVms, undefined), vmEvidence())],
+    ['attest: aws-nitrotpm/v1, an EC2 instance', () => proveNitroTpm(nitroTpmData)],
+    ['issueCrl(), 10 000 revoked certificates', () => issueCrl(crl, authority)],
     ['relay: certificateProblem', () => certificateProblem(certificatePem, object.request)],
   ];
+}
+
+function revokedEntry(): CrlEntry {
+  return { serial: Buffer.from(serialFrom(randomBytes(16))).toString('hex'), at: Date.now(), reason: 'superseded' };
+}
+
+/** On AWS each also costs a read of the list, and a first use two calls of KMS. */
+const listed: NonNullable<Case['policy']> = { roots: [], intermediates: [], machines: 'listed' };
+const underRoot: NonNullable<Case['policy']> = { roots: [cas.root.pem], intermediates: [cas.maker.pem] };
+
+async function proveTpm(provider: ProviderOf, more: Omit<Case, 'name' | 'expect'> = {}): Promise<void> {
+  const { outcome } = await judge(provider, { name: 'bench', expect: 'accepted', ...more });
+  if (outcome !== 'accepted') throw new Error(outcome);
+}
+
+const x509Evidence = x509EvidenceOf(x509DataOf({}));
+const gceEvidence = gceEvidenceOf(gceDataOf({}));
+const google: GcePorts = {
+  keySet: () => Promise.resolve(gce.keySet),
+  compute: {
+    describeInstance: () => Promise.resolve(gce.described),
+    signingKey: () => Promise.reject(new Error('no key is asked for')),
+  },
+};
+const listedVms = { ...gceVtpmPolicy, instances: [pinned] };
+
+function vmEvidence(): Evidence {
+  const request = decodeRequest(Buffer.from(vmRequest()), 'gce-vtpm');
+  if (!request.ok) throw new Error('the request of the plugin is malformed');
+  const about = { version: 'gce-vtpm/v1', data: new Uint8Array(), clusterName: 'bench', binding: () => '', now: 0 };
+  return { ...about, request: request.value, nodeName: pinned.name };
+}
+
+/** The evidence is the same each time: the once-key and the records are not the provider's. */
+function proof(provider: AttestationProvider, evidence: Evidence): () => Promise<void> {
+  return async () => {
+    const examined = await provider.examine(evidence);
+    const answer = examined.ok ? await examined.value.verify() : examined;
+    if (!answer.ok) throw new Error(answer.problem[0].message);
+  };
+}
+
+/** With the answers of STS and EC2 in memory; STS’s is by a fake that verifies the signature. */
+async function proveNitroTpm(data: Uint8Array): Promise<void> {
+  const { outcome } = await judgeNitroTpm(awsNitroTpmProvider, { name: 'bench' }, data);
+  if (outcome !== 'accepted') throw new Error(outcome);
 }
 
 async function measureStep(step: string, run: () => unknown, roundMilliseconds: number): Promise<StepResult> {

@@ -2,6 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { objectOf } from '../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../core/encoding/json-object.ts';
+import { importFaults } from '../../core/ca/import/faults.ts';
 import { functionName } from '../../core/configuration/resolve/deployment.ts';
 import type { ShownCa } from '../output/ca-text.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
@@ -35,27 +36,38 @@ async function invoke(
   flags: DeployedFlags,
   io: Io,
 ): Promise<{ ca: ShownCa; created: boolean }> {
+  return shownAnswer(await callCaFunction({ action, ca: flags.name }, flags, io), flags);
+}
+
+/** The answer of the ca function of this cluster. */
+export async function callCaFunction(request: object, flags: Omit<DeployedFlags, 'name'>, io: Io): Promise<JsonObject> {
   const target = flags.function ?? functionName(flags.cluster, 'ca');
-  const answer = await io.callFunction({
-    functionName: target,
-    request: { action, ca: flags.name },
-    region: flags.region,
-  });
-  const { cluster, cas } = objectOf(answer);
-  const ca = objectOf(Array.isArray(cas) ? (cas as readonly unknown[])[0] : undefined);
+  const answer = objectOf(await io.callFunction({ functionName: target, request, region: flags.region }));
+  const { cluster } = answer;
   // --function may name any function of the account.
-  if (typeof cluster !== 'string' || ca['name'] !== flags.name)
+  if (typeof cluster !== 'string')
     throw new CommandFailure(exitCodes.configuration, `${target} does not answer like the ca function of a cluster`);
   if (cluster !== flags.cluster)
     throw new CommandFailure(exitCodes.configuration, `${target} is of cluster ${cluster}, not ${flags.cluster}`);
-  if (ca['ok'] !== true) throw faultOf(ca, flags);
+  return answer;
+}
+
+/** The one CA in an answer about CAs. */
+export function shownAnswer({ cas }: JsonObject, flags: DeployedFlags): { ca: ShownCa; created: boolean } {
+  const ca = objectOf(Array.isArray(cas) ? (cas as readonly unknown[])[0] : undefined);
+  if (ca['name'] !== flags.name)
+    throw new CommandFailure(exitCodes.configuration, 'the function does not answer like the ca function of a cluster');
+  if (ca['ok'] !== true) throw caFault(ca, flags);
   const { certificatePem, keyId, signatureAlgorithm } = ca;
   const certificate = new Uint8Array(new X509Certificate(String(certificatePem)).raw);
   const shown = { certificate, keyId: String(keyId), signatureAlgorithm: String(signatureAlgorithm) };
   return { ca: { name: flags.name, ...shown }, created: ca['created'] === true };
 }
 
-function faultOf({ why, message }: JsonObject, { cluster, name }: DeployedFlags): CommandFailure {
+export function caFault(
+  { why, message }: { readonly why?: unknown; readonly message?: unknown },
+  { cluster, name }: DeployedFlags,
+): CommandFailure {
   const text = String(message);
   if (why === 'Missing')
     return new CommandFailure(
@@ -63,5 +75,19 @@ function faultOf({ why, message }: JsonObject, { cluster, name }: DeployedFlags)
       text,
       `countersign ca init --cluster ${cluster} --name ${name} creates it, and so does npm run cdk -- deploy`,
     );
-  return new CommandFailure(why === 'UnknownCa' ? exitCodes.notFound : exitCodes.configuration, text);
+  if (why === 'UnknownCa' || why === 'AwaitsImport' || why === 'AwaitsIssuer')
+    return new CommandFailure(exitCodes.notFound, text);
+  if (why === 'AlreadyInForce')
+    return new CommandFailure(
+      exitCodes.conflict,
+      text,
+      `countersign ca show --cluster ${cluster} --name ${name} shows it; another certificate needs a CA of another name`,
+    );
+  if (typeof why === 'string' && Object.hasOwn(importFaults, why))
+    return new CommandFailure(
+      exitCodes.refused,
+      `${why}: ${text}`,
+      'nothing was changed (docs/ca/sources.md has each reason)',
+    );
+  return new CommandFailure(exitCodes.configuration, text);
 }

@@ -77,8 +77,13 @@ export function problemText({ file, line, column, path, message }: Problem): str
 }
 
 export async function readText(file: string, io: Io): Promise<string> {
+  return Buffer.from(await readBytes(file, io)).toString('utf8');
+}
+
+/** `-` is standard input. Throws CommandFailure if the file cannot be read. */
+export async function readBytes(file: string, io: Io): Promise<Uint8Array> {
   try {
-    return Buffer.from(await io.read(file)).toString('utf8');
+    return await io.read(file);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
     if (code === 'ENOENT') throw new CommandFailure(exitCodes.notFound, `there is no file ${file}`);

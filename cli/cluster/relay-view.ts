@@ -22,10 +22,11 @@ export interface Relay {
   readonly approves: boolean | undefined;
 }
 
+export const relayLabels = 'app.kubernetes.io/part-of=countersign,app.kubernetes.io/name=countersign-watch-relay';
+
 export async function findRelays(cluster: ClusterClients, signerNames: readonly string[]): Promise<readonly Relay[]> {
-  const labelSelector = 'app.kubernetes.io/part-of=countersign,app.kubernetes.io/name=countersign-watch-relay';
   const found = await allPages(
-    (page) => cluster.apps.listDeploymentForAllNamespaces({ labelSelector, ...page }),
+    (page) => cluster.apps.listDeploymentForAllNamespaces({ labelSelector: relayLabels, ...page }),
     'Deployments',
   );
   const relays: Relay[] = [];

@@ -2,7 +2,7 @@ import { Option } from 'commander';
 import { foundMachine, instanceFilters, placesOf } from '../../core/attestation/aws/fleet.ts';
 import { instanceOf } from '../../core/attestation/aws/instance-identity.ts';
 import type { FoundMachine } from '../../core/attestation/aws/fleet.ts';
-import type { AwsAttestation, NodeNameRule } from '../../core/configuration/model/attestation.ts';
+import type { AwsAttestation, NodeNameRule } from '../../core/configuration/providers/aws.ts';
 import { violation } from '../../core/outcome/outcome.ts';
 import { planAdoptions, writeAdoption } from '../register/adoption.ts';
 import type { Adoption } from '../register/adoption.ts';
@@ -45,7 +45,7 @@ export function addAdopt(tofu: CliCommand, io: Io): void {
     .notes(
       'Adopts the instances that pass attestation.aws of countersign.yaml, with your AWS login (ec2:DescribeInstances,',
       "sts:AssumeRole of the roles under accounts). They get a record without a key. The node's next renewal, with full",
-      'evidence, adds the key.',
+      'evidence, adds the key. Machines with a TPM cannot be adopted: no API tells which TPM a running node has.',
     )
     .examples(
       'countersign tofu adopt --cluster prod --config countersign.yaml',
@@ -90,6 +90,10 @@ async function adopt(flags: AdoptFlags, io: Io): Promise<ExitCode> {
   return exitCode(adoptions, identity !== undefined);
 }
 
+/** EC2 tells which instances run; of a TPM only the node itself can tell. */
+const noTpm =
+  'no API tells which TPM a running node has, so it cannot be adopted: list it (countersign machines allow tpm#…); it goes on record with its next request';
+
 async function policyOf(flags: AdoptFlags, io: Io): Promise<{ readonly name: string; readonly aws: AwsAttestation }> {
   if (configurationFile(flags.config, io) === undefined)
     throw new CommandFailure(
@@ -102,6 +106,7 @@ async function policyOf(flags: AdoptFlags, io: Io): Promise<{ readonly name: str
     throw new CommandFailure(
       exitCodes.configuration,
       `${source}: cluster ${cluster.name} has no attestation.aws; machines of other platforms cannot be adopted`,
+      cluster.attestation?.tpm === undefined ? undefined : noTpm,
     );
   return { name: cluster.name, aws };
 }
@@ -144,7 +149,9 @@ async function oneMachine(aws: AwsAttestation, identity: string, io: Io): Promis
     throw new CommandFailure(
       exitCodes.usage,
       `${fullText(identity)} is not an EC2 instance`,
-      'it looks like aws#aws/123456789012/eu-central-1/i-0123456789abcdef0; insecure machines cannot be adopted',
+      identity.startsWith('tpm#')
+        ? noTpm
+        : 'it looks like aws#aws/123456789012/eu-central-1/i-0123456789abcdef0; insecure machines cannot be adopted',
     );
   const place = placesOf(aws).find(({ account, region }) => account === named.account && region === named.region);
   if (place === undefined)

@@ -9,6 +9,7 @@ import type { ShownCa } from '../output/ca-text.ts';
 import { chooseCluster } from '../cluster/cluster-choice.ts';
 import { initDeployedCa, loadDeployedCa } from '../aws/deployed-ca.ts';
 import type { DeployedFlags } from '../aws/deployed-ca.ts';
+import { caImportCommands } from '../ca/import.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
@@ -28,13 +29,13 @@ interface InitFlags extends ShowFlags {
   readonly config?: string;
 }
 
-export function caCommands(program: CliCommand, io: Io): void {
+/** The command `ca`, for further commands about CAs. */
+export function caCommands(program: CliCommand, io: Io): CliCommand {
   const ca = program
     .command('ca')
-    .description('create and show a CA whose key is in KMS, or in a folder of this machine');
+    .description('create, import, show and replace a CA whose key is in KMS, or in a folder of this machine');
 
-  const cluster = 'deployed cluster of the CA [COUNTERSIGN_CLUSTER]';
-  addPlace(ca.command('init'), `${cluster}; with --config one of that file`, ['function', 'region'])
+  addPlace(ca.command('init'), `${clusterText}; with --config one of that file`, ['function', 'region'])
     .description(
       'create a CA: its self-signed certificate, and with --data its key. An existing CA is never overwritten (exit code 6)',
     )
@@ -59,7 +60,7 @@ export function caCommands(program: CliCommand, io: Io): void {
     )
     .runs(async (flags: InitFlags) => io.out(await caText(await init(flags, io), flags.output)));
 
-  addPlace(ca.command('show'), cluster, ['cluster', 'function', 'region'])
+  addPlace(ca.command('show'), clusterText, ['cluster', 'function', 'region'])
     .description('show the CA certificate: subject, validity, fingerprint, key; -o pem prints the certificate itself')
     .option('--name <name>', 'name of the CA', caName, 'ca')
     .formats('table', 'json', 'pem')
@@ -68,12 +69,27 @@ export function caCommands(program: CliCommand, io: Io): void {
       "countersign ca show --cluster prod -o pem > client-ca.crt   # for the API server's --client-ca-file",
     )
     .runs(async (flags: ShowFlags) => io.out(await caText(await show(flags, io), flags.output)));
+
+  caImportCommands(ca, addNamedCa, io);
+  return ca;
+}
+
+const clusterText = 'deployed cluster of the CA [COUNTERSIGN_CLUSTER]';
+
+/** Flags that name a CA and say where it is. */
+export function addNamedCa(command: CliCommand): CliCommand {
+  return addPlace(command, `${clusterText}; with --config one of that file`, ['function', 'region']).option(
+    '--name <name>',
+    'name of the CA, as in countersign.yaml',
+    caName,
+    'ca',
+  );
 }
 
 /** Flags that say where the CA is: in a deployed cluster or in a folder. `deployedOnly`: flags that conflict with --data. */
-function addPlace(command: CliCommand, clusterText: string, deployedOnly: string[]): CliCommand {
+function addPlace(command: CliCommand, aboutCluster: string, deployedOnly: string[]): CliCommand {
   return command
-    .option('--cluster <name>', clusterText)
+    .option('--cluster <name>', aboutCluster)
     .option('--function <name>', 'its ca function, if it does not have the name that the deployment gives it')
     .option('--region <name>', 'AWS region of the cluster’s stack (default: as for the aws command line)')
     .addOption(

@@ -17,7 +17,8 @@ import type { ExitCode } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
 import { json, formatOutput, table } from '../output/output.ts';
 
-export function configCommands(program: CliCommand, io: Io): void {
+/** The command `config`, for further commands about countersign.yaml. */
+export function configCommands(program: CliCommand, io: Io): CliCommand {
   const config = program.command('config').description('check and document countersign.yaml');
 
   config
@@ -46,6 +47,7 @@ export function configCommands(program: CliCommand, io: Io): void {
     .argument('[file]', 'default: --config, then ./countersign.yaml, then the default rules')
     .examples('countersign config docs > signers.md', 'countersign config docs countersign.yaml --cluster prod')
     .runs(async (file: string | undefined, flags: ClusterFlags) => io.out(await documents(file, flags, io)));
+  return config;
 }
 
 async function validate(argument: string | undefined, output: string, io: Io): Promise<ExitCode> {

@@ -10,7 +10,6 @@ import { commaList } from '../runtime/command.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { withCluster } from '../cluster/cluster-access.ts';
 import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
-import { failIfRefused } from '../cluster/object-answers.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import { explain } from '../output/explanation.ts';
@@ -20,6 +19,8 @@ import { kubeconfigPath } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
 import { formatOutput, table } from '../output/output.ts';
 import { isObject, objectOf } from '../../core/encoding/json-object.ts';
+import { requestCommands } from '../requests/command.ts';
+import { readRequest } from '../requests/read-requests.ts';
 
 interface ExplainFlags extends ClusterFlags, ClusterAccessFlags {
   readonly signerName?: string;
@@ -29,7 +30,8 @@ interface ExplainFlags extends ClusterFlags, ClusterAccessFlags {
 }
 
 export function csrCommands(program: CliCommand, io: Io): void {
-  const csr = program.command('csr').description('look at certificate signing requests');
+  const csr = program.command('csr').description('look at certificate signing requests, and decide them');
+  requestCommands(csr, io);
   addClusterOptions(csr.command('explain'))
     .description(
       'show what the signer would do with a request, and why: each check with the value that it saw.\n' +
@@ -103,14 +105,7 @@ async function fromCluster(name: string, flags: ExplainFlags, io: Io): Promise<u
       `there is no file ${name} here, and no kubeconfig ${kubeconfig} to look it up in a cluster`,
       'name a file, or a kubeconfig with --kubeconfig',
     );
-  // The typed call would drop unknown fields.
-  const request = { group: 'certificates.k8s.io', version: 'v1', plural: 'certificatesigningrequests', name };
-  return withCluster(flags, io, ({ custom }) =>
-    failIfRefused<unknown>(custom.getClusterCustomObject(request), name, {
-      NotFound: 'kubectl get csr lists what is there; requests are deleted an hour after they were answered',
-      Forbidden: 'reading a request needs the verb get on certificatesigningrequests',
-    }),
-  );
+  return withCluster(flags, io, (cluster) => readRequest(cluster, name));
 }
 
 /** For a bare PEM, flags give the rest of the request object. */

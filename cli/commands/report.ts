@@ -103,7 +103,7 @@ function reportRows(
 const order = { denied: 0, unknown: 1, approved: 2 } as const;
 const unknown = {
   wouldBe: 'unknown',
-  message: 'it sent no request in 25 h, and no machine is on record under its name: adopt it',
+  message: 'it sent no request in 25 h, and no machine is on record under its name: adopt it, or list its TPM',
 } as const;
 
 function rowOf({ nodeName = '', signerName, violations, decidedAt }: Verdict): ReportRow {

@@ -14,10 +14,12 @@ import {
   usageProblem,
 } from '../../core/kubernetes/bootstrap-token.ts';
 import type { TokenOwner, TokenRecord } from '../../core/kubernetes/bootstrap-token.ts';
+import { providerNames } from '../../core/policy/signer-names.ts';
 import { addClusterOptions, chooseCluster } from '../cluster/cluster-choice.ts';
 import type { ClusterFlags } from '../cluster/cluster-choice.ts';
 import { addClusterAccess, announce, withCluster } from '../cluster/cluster-access.ts';
 import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
+import { evidenceFlags } from '../cluster/join-evidence.ts';
 import { findJoinEndpoint, isEndpoint, unsignedClusterInfo, waitForSignature } from '../cluster/join-line.ts';
 import { failIfRefused, isAllowed } from '../cluster/object-answers.ts';
 import { formatOutput } from '../output/output.ts';
@@ -38,7 +40,9 @@ interface CreateFlags extends ClusterAccessFlags, ClusterFlags {
   readonly pool?: string;
   readonly namespace: string;
   readonly audience?: string;
-  readonly provider: string;
+  readonly provider?: string;
+  readonly attestationCertificate?: string;
+  readonly attestationKey?: string;
   readonly server?: string;
   readonly output: string;
 }
@@ -65,8 +69,13 @@ export function addCreate(token: CliCommand, io: Io): void {
     .option('--namespace <name>', 'namespace of the Machine or MachinePool', 'default')
     .option('--audience <name>', 'the deployment that checks the machine’s evidence (default: as in countersign.yaml)')
     .addOption(
-      new Option('--provider <name>', 'provider of the machine’s evidence').choices(['aws', 'insecure']).default('aws'),
+      new Option(
+        '--provider <name>',
+        'provider of the machine’s evidence (default: the one that the cluster takes; aws without countersign.yaml)',
+      ).choices(providerNames),
     )
+    .option('--attestation-certificate <file>', 'with --provider x509: the certificate, by its path on the machine')
+    .option('--attestation-key <file>', 'with --provider x509: its key, by its path on the machine')
     .option(
       '--server <host:port>',
       'where machines find the API server (default: as in cluster-info, unless that is a loopback address)',
@@ -90,7 +99,7 @@ async function createToken(text: string | undefined, flags: CreateFlags, io: Io)
   const owner = ownerOf(flags);
   const record = recordOf(text, flags, owner, io);
   const wantsCommand = flags.output !== 'token';
-  const audience = wantsCommand ? await audienceFlags(flags, io) : [];
+  const proof = wantsCommand ? await proofFlags(flags, io) : [];
   if (wantsCommand && record.usages.length < tokenUsages.length)
     throw new CommandFailure(
       exitCodes.usage,
@@ -121,8 +130,7 @@ async function createToken(text: string | undefined, flags: CreateFlags, io: Io)
       `kubelet-authenticator join ${endpoint}`,
       `--token ${token}`,
       ...pins.map((pin) => `--discovery-token-ca-cert-hash ${pin}`),
-      ...audience,
-      `--provider ${flags.provider}`,
+      ...proof,
     ].join(' ');
     const shown = { token, ...shownToken(record, io.now()), endpoint, caCertHashes: pins, command };
     io.out(formatOutput(flags.output, shown, () => `${command}\n`));
@@ -170,14 +178,15 @@ function recordOf(text: string | undefined, flags: CreateFlags, owner: TokenOwne
   };
 }
 
-/** The flags of join that name the deployment and the cluster. */
-async function audienceFlags(flags: CreateFlags, io: Io): Promise<readonly string[]> {
+/** The flags of join that name the deployment, the cluster, and the machine's proof. */
+async function proofFlags(flags: CreateFlags, io: Io): Promise<readonly string[]> {
   if (flags.audience !== undefined) {
     if (!/^[\w./:-]{1,255}$/.test(flags.audience))
       throw new CommandFailure(exitCodes.usage, '--audience is not a name');
     return [
       `--audience ${flags.audience}`,
       ...(flags.cluster === undefined ? [] : [`--cluster-name ${flags.cluster}`]),
+      ...evidenceFlags(flags, undefined),
     ];
   }
   const { cluster, file } = await chooseCluster(flags, io);
@@ -187,7 +196,11 @@ async function audienceFlags(flags: CreateFlags, io: Io): Promise<readonly strin
       `which deployment checks the evidence of machines? ${file === undefined ? 'The default rules name' : `${file} names`} none`,
       '--audience names it, or --config and --cluster a cluster whose profiles demand attestation',
     );
-  return [`--audience ${cluster.attestation.audience}`, `--cluster-name ${cluster.name}`];
+  return [
+    `--audience ${cluster.attestation.audience}`,
+    `--cluster-name ${cluster.name}`,
+    ...evidenceFlags(flags, cluster),
+  ];
 }
 
 /**

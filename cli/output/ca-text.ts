@@ -1,7 +1,7 @@
 /** The output of `countersign ca`, for a CA with its key in KMS or in a folder. */
 import { X509Certificate } from 'node:crypto';
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
-import { extensionType } from '../../core/x509/tbs-certificate.ts';
+import { extensionType } from '../../core/x509/model.ts';
 import { toPem } from '../../core/encoding/pem.ts';
 import { formatOutput, table } from './output.ts';
 

@@ -28,8 +28,9 @@ function sections(path: string, schema: Schema): string[] {
       // `defaults` has the keys of a cluster, which are documented there.
       if (path === '' && key === 'defaults') continue;
       const named = typeof value.additionalProperties === 'object' ? value.additionalProperties : {};
-      if (named.properties !== undefined)
-        below.push(...sections(`${path === '' ? '' : `${path}.`}${prefix}${key}.<name>`, named));
+      const here = `${path === '' ? '' : `${path}.`}${prefix}${key}`;
+      if (named.properties !== undefined) below.push(...sections(`${here}.<name>`, named));
+      if (value.items?.properties !== undefined) below.push(...sections(`${here}[]`, value.items));
       list(`${prefix}${key}.`, value);
     }
   };
@@ -47,6 +48,7 @@ function typeText(schema: Schema): string {
   if (schema.const !== undefined) return `\`${plain(schema.const)}\``;
   if (schema.anyOf !== undefined) return schema.anyOf.map(typeText).join(' or ');
   if (schema.enum !== undefined) return schema.enum.map((value) => `\`${value}\``).join(', ');
+  if (schema.items?.properties !== undefined) return 'list of maps, see below';
   if (schema.items !== undefined) return `list of ${schema.items.enum === undefined ? 'text' : typeText(schema.items)}`;
   if (typeof schema.additionalProperties === 'object') {
     const { properties, ...value } = schema.additionalProperties;

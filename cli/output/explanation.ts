@@ -6,7 +6,7 @@ import type { CaConfiguration, ClusterConfiguration } from '../../core/configura
 import type { ReadRequest } from '../../core/read-and-check-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import { encodeCaSubject } from '../../core/x509/ca-certificate.ts';
-import { certificateFacts, CertificateUnreadableError } from '../../core/x509/read-certificate.ts';
+import { readCertificate } from '../../core/x509/read-certificate.ts';
 import { decodePem } from '../../core/encoding/pem.ts';
 import { validity } from '../../core/x509/validity.ts';
 import { refusalMessage, refusalReason } from '../../core/outcome/outcome.ts';
@@ -225,20 +225,17 @@ function lifetime({ expirationSeconds }: RequestObject, maxTtlSeconds: number, n
 function givenCertificate(encoded: string, ca: CaConfiguration | undefined): GivenCertificate {
   const blocks = decodePem(Buffer.from(encoded, 'base64'), ['CERTIFICATE']);
   const [leaf] = blocks.ok ? blocks.value : [];
-  try {
-    const facts = certificateFacts(leaf?.content ?? new Uint8Array());
-    const ours = ca !== undefined && Buffer.from(encodeCaSubject(ca.subject)).equals(facts.issuerName);
-    return {
-      issuedBy: ca === undefined ? 'unknown' : ours ? 'this CA' : 'another CA',
-      facts: {
-        issuer: facts.issuer,
-        serial: facts.serial,
-        notBefore: new Date(facts.notBefore).toISOString(),
-        notAfter: new Date(facts.notAfter).toISOString(),
-      },
-    };
-  } catch (error) {
-    if (error instanceof CertificateUnreadableError) return { issuedBy: 'unknown' };
-    throw error;
-  }
+  const read = readCertificate(leaf?.content ?? new Uint8Array());
+  if (!read.ok) return { issuedBy: 'unknown' };
+  const { issuer, issuerName, serial, notBefore, notAfter } = read.value;
+  const ours = ca !== undefined && Buffer.from(encodeCaSubject(ca.subject)).equals(issuerName);
+  return {
+    issuedBy: ca === undefined ? 'unknown' : ours ? 'this CA' : 'another CA',
+    facts: {
+      issuer,
+      serial,
+      notBefore: new Date(notBefore).toISOString(),
+      notAfter: new Date(notAfter).toISOString(),
+    },
+  };
 }

@@ -6,7 +6,7 @@ import { table } from './output.ts';
 /** The value for JSON and YAML. Instants are RFC 3339 text, and fields have the names of the table's columns. */
 export function shownRecord(record: IdentityRecord): object {
   const { nodeName: node, identity, state, firstSeen, lastSeen, startedAt, spkiSha256, previousSpkis } = record;
-  const { uses, renewals, providerId, addresses, lastUid, rev } = record;
+  const { uses, renewals, providerId, addresses, lastUid, device, rev } = record;
   return {
     node,
     identity,
@@ -21,6 +21,9 @@ export function shownRecord(record: IdentityRecord): object {
     previousKeysSha256: previousSpkis,
     addresses,
     ...(lastUid === undefined ? {} : { lastUid }),
+    ...(device === undefined
+      ? {}
+      : { attestationKey: device.akName, resetCount: device.resetCount, clockMilliseconds: device.clock }),
     rev,
   };
 }
@@ -32,9 +35,9 @@ export function shownAudit({ at, before, ...item }: AuditItem): object {
 export function recordsTable(records: readonly IdentityRecord[], wide: boolean): string {
   const head = ['NODE', 'IDENTITY', 'STATE', 'SINCE', 'LAST SEEN', 'USES', 'RENEWALS'];
   return table([
-    wide ? [...head, 'PROVIDER ID', 'KEY'] : head,
+    wide ? [...head, 'PROVIDER ID', 'KEY', 'ATTESTATION KEY', 'RESETS'] : head,
     ...records.map((record) => {
-      const { nodeName, identity, state, firstSeen, lastSeen, uses, renewals, providerId, spkiSha256 } = record;
+      const { nodeName, identity, state, firstSeen, lastSeen, uses, renewals, providerId, spkiSha256, device } = record;
       const cells = [
         printable(nodeName),
         fullText(identity),
@@ -44,13 +47,15 @@ export function recordsTable(records: readonly IdentityRecord[], wide: boolean):
         String(uses),
         String(renewals),
       ];
-      return wide ? [...cells, dash(printable(providerId)), spkiSha256 ?? 'none yet'] : cells;
+      if (!wide) return cells;
+      const ofTpm = [dash(device?.akName ?? ''), dash(String(device?.resetCount ?? ''))];
+      return [...cells, dash(printable(providerId)), spkiSha256 ?? 'none yet', ...ofTpm];
     }),
   ]);
 }
 
 export function recordText(record: IdentityRecord): string {
-  const { nodeName, identity, state, firstSeen, lastSeen, startedAt, uses, renewals, providerId } = record;
+  const { nodeName, identity, state, firstSeen, lastSeen, startedAt, uses, renewals, providerId, device } = record;
   return table([
     ['node', printable(nodeName)],
     ['identity', fullText(identity)],
@@ -63,6 +68,12 @@ export function recordText(record: IdentityRecord): string {
     ['key', record.spkiSha256 ?? 'not known yet: the machine was adopted and has not sent evidence'],
     ...record.previousSpkis.map((key) => ['before it', key]),
     ['addresses', dash(record.addresses.map(printable).join(', '))],
+    ...(device === undefined
+      ? []
+      : [
+          ['attestation key', fullText(device.akName)],
+          ['TPM', `${device.resetCount} resets, ${Math.floor(device.clock / 1_000)} s with power`],
+        ]),
     ['last request', dash(printable(record.lastUid ?? ''))],
   ]);
 }
@@ -91,6 +102,6 @@ export function fullText(text: string): string {
   return (text.match(/[^]{1,40}/gu) ?? []).map(printable).join('');
 }
 
-function dash(text: string): string {
+export function dash(text: string): string {
   return text === '' ? '-' : text;
 }

@@ -1,4 +1,5 @@
 /** The account and its region: whose login it is, whether AWS has the services there, whether CDK was bootstrapped. */
+import { functionUrlDoubt } from '../../core/configuration/resolve/function-url-regions.ts';
 import { bootstrapParameter } from '../aws/bootstrap.ts';
 import { ask } from './check.ts';
 import type { Check, Site } from './check.ts';
@@ -33,28 +34,38 @@ const services = { lambda: 'Lambda', kms: 'KMS', dynamodb: 'DynamoDB', apigatewa
 const infrastructure =
   'https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-public-parameters-global-infrastructure.html';
 
+export async function checkRegion(site: Site): Promise<Check[]> {
+  return [await checkServices(site), ...checkFunctionUrls(site)];
+}
+
+/** AWS's parameters list services and not what each service has in a region. */
+function checkFunctionUrls({ region, clusters }: Site): Check[] {
+  const doubt = functionUrlDoubt(region);
+  if (doubt === undefined || clusters.every(({ deployment: { frontDoor } }) => frontDoor !== 'functionUrl')) return [];
+  const mend = 'if the page still lists the region, use frontDoor: httpApi';
+  return [{ id: 'region', check: `${region} has Function URLs`, result: 'unknown', seen: doubt, mend }];
+}
+
 /** AWS publishes the services of each region as parameters, which can be read in some regions only; us-east-1 is one. */
-export async function checkRegion({ view, region, partition }: Site): Promise<Check[]> {
+async function checkServices({ view, region, partition }: Site): Promise<Check> {
   const row = { id: 'region', check: `${region} has ${Object.values(services).join(', ')}` } as const;
   if (partition !== 'aws')
-    return [
-      {
-        ...row,
-        result: 'unknown',
-        seen: `AWS publishes no list for partition ${partition}`,
-        mend: 'https://docs.aws.amazon.com/general/latest/gr/aws-service-information.html names the regions of each service',
-      },
-    ];
+    return {
+      ...row,
+      result: 'unknown',
+      seen: `AWS publishes no list for partition ${partition}`,
+      mend: 'https://docs.aws.amazon.com/general/latest/gr/aws-service-information.html names the regions of each service',
+    };
   const name = `/aws/service/global-infrastructure/regions/${region}`;
   const names = [name, ...Object.keys(services).map((service) => `${name}/services/${service}`)];
   const listed = await ask(view.parameters(names, 'us-east-1'), 'ssm:GetParameters');
-  if (!listed.ok) return [{ ...row, ...listed.problem }];
+  if (!listed.ok) return { ...row, ...listed.problem };
   const lacking = Object.entries(services).filter(([service]) => !listed.value.has(`${name}/services/${service}`));
-  if (lacking.length === 0) return [{ ...row, result: 'pass', seen: 'as AWS’s public parameters say' }];
+  if (lacking.length === 0) return { ...row, result: 'pass', seen: 'as AWS’s public parameters say' };
   const seen = listed.value.has(name)
     ? `AWS lists no ${lacking.map(([, service]) => service).join(', ')} there`
     : 'AWS lists no such region';
-  return [{ ...row, result: 'fail', seen, mend: `name another region in aws.region; the list: ${infrastructure}` }];
+  return { ...row, result: 'fail', seen, mend: `name another region in aws.region; the list: ${infrastructure}` };
 }
 
 export async function checkBootstrap({ view, account, region }: Site): Promise<Check[]> {

@@ -6,6 +6,7 @@ import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.t
 import { attestationsFileIn } from '../../adapters/embedded/data.ts';
 import { callerArn, stackOutputs } from '../aws/account.ts';
 import { clientOptions, scanTimeout } from '../aws/client-options.ts';
+import { requireEmbeddedFile } from '../runtime/embedded-file.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io, OpenRegister, RegisterPlace } from '../runtime/io.ts';
 import { stackNames } from '../../core/configuration/resolve/deployment.ts';
@@ -17,13 +18,7 @@ export function openRegister(place: RegisterPlace, io: Io): Promise<OpenRegister
 
 async function openEmbedded(folder: string, io: Io): Promise<OpenRegister> {
   const file = attestationsFileIn(folder);
-  // Opening would create the file, and after a typing error in the folder the operator would see an empty list.
-  if (!io.fileExists(file))
-    throw new CommandFailure(
-      exitCodes.notFound,
-      `there is no ${file}`,
-      'the dev server keeps a cluster NAME in its --data folder under NAME: --data ./data/NAME',
-    );
+  requireEmbeddedFile(file, io);
   try {
     const opened = openEmbeddedAttestations(file);
     return { ...opened, by: async () => io.userName() };

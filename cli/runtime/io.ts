@@ -5,29 +5,30 @@ import type { Ec2Fleet } from '../../core/attestation/aws/fleet.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import type { Ec2Endpoint } from '../../core/attestation/aws/endpoints.ts';
 import type { AttestationAdmin, AttestationStore } from '../../core/ports/attestation-store.ts';
+import type { RevocationStore } from '../../core/ports/revocations.ts';
 import type { IssuingRecord } from '../../core/ports/certificate-ledger.ts';
+import type { SignatureReads } from '../../core/ports/signature-log.ts';
+import type { CertificateReads } from '../../core/ports/certificate-reads.ts';
+import type { SignEvent } from '../../core/inventory/reconcile.ts';
 
-export type RegisterPlace =
+/** Which cluster a command works on: one of the dev server, or a deployed one with what flags name of it. */
+type ClusterPlace<Named = object> =
   | { readonly kind: 'embedded'; readonly folder: string }
-  | {
-      readonly kind: 'deployed';
-      readonly cluster: string;
-      readonly table: string | undefined;
-      readonly region: string | undefined;
-    };
+  | ({ readonly kind: 'deployed'; readonly cluster: string; readonly region: string | undefined } & Named);
+
+/** `table`: that of the attestation records, if it is not the one that the stack's outputs name. */
+export type RegisterPlace = ClusterPlace<{ readonly table: string | undefined }>;
+/** `function`: the ca function, if it does not have the name that the deployment gives it. */
+export type RevocationsPlace = ClusterPlace<{ readonly function: string | undefined }>;
+export type TracePlace = ClusterPlace;
 
 export interface OpenRegister {
   readonly register: AttestationAdmin;
-  readonly store: Pick<AttestationStore, 'findIdentity' | 'findNode' | 'findLock'>;
+  readonly store: Pick<AttestationStore, 'findIdentity' | 'findNode' | 'findLock' | 'findMachine'>;
   /** The author of changes, for the audit items: an ARN, or a user name of this machine. */
   by(): Promise<string>;
   close(): void;
 }
-
-/** Where the records of a cluster are, and with a deployed one the logs of its functions. */
-export type TracePlace =
-  | { readonly kind: 'embedded'; readonly folder: string }
-  | { readonly kind: 'deployed'; readonly cluster: string; readonly region: string | undefined };
 
 /** A text in the lines of a function's log between two times. */
 export interface LogSearch {
@@ -44,16 +45,54 @@ export interface LogFindings {
   readonly endedEarly?: string;
 }
 
-/** What is known about one request. Each call throws CommandFailure. */
+/** What is known about requests and their certificates. Each call throws CommandFailure. */
 export interface OpenTrace {
   findRecord(uid: string): Promise<IssuingRecord | undefined>;
   /** The UID of the request whose certificate has this serial number: lower-case hex. */
   findSerial(serial: string): Promise<string | undefined>;
+  listByExpiry: CertificateReads['listByExpiry'];
+  findRevocation: RevocationStore['find'];
+  listRevocations: RevocationStore['list'];
+  /** Empty for a CA in a folder of this machine: its key is not in KMS. */
+  listSignatures: SignatureReads['list'];
   findVerdict: AttestationStore['findVerdict'];
   listAudit: AttestationAdmin['listAudit'];
+  /** The output of the cluster's stack with this name; undefined if the stack has no such output. */
+  output(name: string): Promise<string | undefined>;
   /** Undefined if the cluster has no such function, or its log cannot be searched. */
   searchLog(search: LogSearch): Promise<LogFindings | undefined>;
   close(): void;
+}
+
+/** `to` is in the search. */
+export interface TrailSearch {
+  readonly region: string | undefined;
+  readonly from: Instant;
+  readonly to: Instant;
+}
+
+/** The certificates of a cluster and its revocations. */
+export interface OpenRevocations {
+  readonly reads: CertificateReads;
+  readonly revocations: RevocationStore;
+  readonly register: OpenRegister;
+  /** The keys of the cluster's CAs: `Signer.keyId`. */
+  caKeys(): Promise<readonly string[]>;
+  /** Issues the CRLs that are due; the serial numbers of the request that they have. */
+  issueCrls(serials: readonly string[]): Promise<readonly IssuedCrl[]>;
+  close(): void;
+}
+
+export interface IssuedCrl {
+  readonly name: string;
+  /** `Signer.keyId` of its CA. */
+  readonly keyId: string;
+  /** False if the certificate of the CA does not permit CRLs: the list is kept for the relays, and there is no CRL. */
+  readonly signed: boolean;
+  readonly number: number;
+  readonly nextUpdate: Instant;
+  readonly entries: number;
+  readonly serials: readonly string[];
 }
 
 export interface FunctionCall {
@@ -61,6 +100,17 @@ export interface FunctionCall {
   /** Default: as for the aws command line (AWS_REGION, the profile). */
   readonly region?: string | undefined;
   readonly request: object;
+}
+
+/** A key of KMS that has its material from outside. Each call throws CommandFailure. */
+export interface ImportableKey {
+  /** In the words of KMS. */
+  describe(): Promise<{ readonly origin: string; readonly state: string; readonly keySpec: string }>;
+  /** DER SubjectPublicKeyInfo. */
+  publicKey(): Promise<Uint8Array>;
+  /** `privateKey`: DER PKCS #8. It leaves this process only wrapped under a key of KMS. */
+  importMaterial(privateKey: Uint8Array, randomBytes: (count: number) => Uint8Array): Promise<void>;
+  close(): void;
 }
 
 /** Everything outside the program that commands use: `processIo` (world.ts), or the Io of a test. */
@@ -76,12 +126,21 @@ export interface Io {
   fileExists(path: string): boolean;
   /** `-` is standard input. Rejects with Node's error if the file cannot be read, with code EFBIG if it is larger than `maxInputBytes`. */
   read(path: string): Promise<Uint8Array>;
+  /** The lines of a file of any size, without line breaks. `-` is standard input. Rejects as `read` does; EFBIG: a line is too long. */
+  lines(path: string): AsyncIterable<string>;
+  /** The paths of all files in a folder and the folders in it, sorted. Rejects with Node's error. */
+  files(folder: string): Promise<readonly string[]>;
+  /** The signatures of KMS in CloudTrail's event history. Throws CommandFailure. */
+  lookUpSignatures(search: TrailSearch): AsyncIterable<SignEvent>;
   /** The result of a Lambda function. Throws CommandFailure if the call is not possible or the function fails. */
   callFunction(call: FunctionCall): Promise<unknown>;
+  /** `keyArn` names the Region. */
+  connectKey(keyArn: string): Promise<ImportableKey>;
   /** The attestation records of a cluster. Throws CommandFailure if they do not exist. */
   openRegister(place: RegisterPlace): Promise<OpenRegister>;
   /** The records and logs about requests. */
   openTrace(place: TracePlace): Promise<OpenTrace>;
+  openRevocations(place: RevocationsPlace): Promise<OpenRevocations>;
   /** EC2, with the operator's AWS login. */
   connectEc2(): Promise<Ec2Fleet & Ec2Endpoint>;
   /** The account of the operator's AWS login. `region`: default: as for the aws command line. */

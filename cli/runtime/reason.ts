@@ -16,7 +16,7 @@ export function mandatoryReason(): Option {
   return reasonOption().makeOptionMandatory();
 }
 
-function reasonText(text: string): string {
+export function reasonText(text: string): string {
   const reason = text.trim();
   if (reason === '') throw new InvalidArgumentError('It must not be empty.');
   if (reason.length > maxLength) throw new InvalidArgumentError(`It may have at most ${maxLength} characters.`);

@@ -1,21 +1,18 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { addClusterAccess } from '../cluster/cluster-access.ts';
 import { goSeconds } from '../cluster/token-rotation.ts';
-import { configurationFile, readConfiguration } from '../cluster/cluster-choice.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
-import type { Io, TracePlace } from '../runtime/io.ts';
+import type { Io } from '../runtime/io.ts';
 import { formatOutput } from '../output/output.ts';
 import { shownTrace, traceText, unreadText } from './trace-text.ts';
 import { collect } from './collect.ts';
 import type { Subject } from './identify.ts';
+import { addPlace, placeOf, serialNumber } from './place.ts';
+import type { PlaceFlags } from './place.ts';
 
-interface Flags {
-  readonly config?: string;
-  readonly cluster?: string;
-  readonly data?: string;
-  readonly region?: string;
+interface Flags extends PlaceFlags {
   readonly serial?: string;
   readonly since: number;
   readonly kubeconfig?: string;
@@ -24,7 +21,7 @@ interface Flags {
 }
 
 export function traceCommand(program: CliCommand, io: Io): void {
-  addClusterAccess(program.command('trace'))
+  addPlace(addClusterAccess(program.command('trace')))
     .description(
       'follow one request: the object, its Events and the relay’s log in the cluster, the logs of attest and sign, the\n' +
         'verdict, and the record in the ledger. Exit code 4: nothing is known about it; 5: not everything could be read.',
@@ -34,15 +31,6 @@ export function traceCommand(program: CliCommand, io: Io): void {
       new Option('--serial <hex>', 'instead of the request: the serial number of a certificate').argParser(
         serialNumber,
       ),
-    )
-    .option('--config <file>', 'countersign.yaml: it names the cluster and its region [COUNTERSIGN_CONFIG]')
-    .option('--cluster <name>', 'deployed cluster [COUNTERSIGN_CLUSTER]')
-    .option('--region <name>', 'AWS region of its stack (default: that of the file, then as for the aws command line)')
-    .addOption(
-      new Option(
-        '--data <dir>',
-        'instead of a deployed cluster: folder of a cluster of the dev server, such as ./data/demo',
-      ).conflicts(['region', 'serial']),
     )
     .addOption(
       new Option('--since <duration>', 'how far back to look in the logs if only the name is known, such as 90m or 48h')
@@ -96,43 +84,6 @@ function subjectOf(request: string | undefined, { serial }: Flags): Subject {
   if (serial !== undefined) return { serial };
   const name = request ?? '';
   return uuid.test(name) ? { uid: name } : { name };
-}
-
-async function placeOf(flags: Flags, io: Io): Promise<TracePlace> {
-  if (flags.data !== undefined) return { kind: 'embedded', folder: flags.data };
-  const named = flags.cluster ?? (io.environment['COUNTERSIGN_CLUSTER'] || undefined);
-  const file = configurationFile(flags.config, io);
-  if (file === undefined) {
-    if (named !== undefined) return { kind: 'deployed', cluster: named, region: flags.region };
-    throw new CommandFailure(
-      exitCodes.usage,
-      'which cluster? --cluster names a deployed one, --data a folder of this machine',
-    );
-  }
-  const { deployments } = await readConfiguration(file, io);
-  const names = [...deployments.keys()];
-  const cluster = named ?? (names.length === 1 ? names[0] : undefined);
-  if (cluster === undefined)
-    throw new CommandFailure(
-      exitCodes.usage,
-      `${file} has several clusters`,
-      `--cluster names one of ${names.join(', ')}`,
-    );
-  // ./countersign.yaml may be the file of other clusters. A file that a flag names is the one that is meant.
-  if (flags.config !== undefined && !deployments.has(cluster))
-    throw new CommandFailure(exitCodes.notFound, `${file} has no cluster ${cluster}`, `it has ${names.join(', ')}`);
-  return { kind: 'deployed', cluster, region: flags.region ?? deployments.get(cluster)?.region };
-}
-
-/** As openssl and browsers write it too: upper case, colons, a leading zero octet. */
-function serialNumber(text: string): string {
-  const digits = text
-    .replaceAll(':', '')
-    .toLowerCase()
-    .replace(/^(?:0x)?(?:00)?/, '');
-  if (!/^[0-9a-f]{1,40}$/.test(digits))
-    throw new InvalidArgumentError('A serial number is up to 40 hexadecimal digits.');
-  return digits.length % 2 === 0 ? digits : `0${digits}`;
 }
 
 function durationSeconds(text: string): number {

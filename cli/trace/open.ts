@@ -3,14 +3,19 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { environmentNames } from '../../adapters/lambda/environment.ts';
 import { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
 import { dynamoDbAttestationAdmin } from '../../adapters/dynamodb/attestation-admin.ts';
-import { dynamoDbLedger, findSerial } from '../../adapters/dynamodb/ledger.ts';
+import { dynamoDbCertificateReads } from '../../adapters/dynamodb/certificate-reads.ts';
+import { dynamoDbLedger } from '../../adapters/dynamodb/ledger.ts';
+import { dynamoDbRevocations } from '../../adapters/dynamodb/revocations.ts';
+import { dynamoDbSignatureReads } from '../../adapters/dynamodb/signatures.ts';
 import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
-import { attestationsFileIn, ledgerFileIn } from '../../adapters/embedded/data.ts';
+import { attestationsFileIn, ledgerFileIn, revocationsFileIn } from '../../adapters/embedded/data.ts';
 import { openEmbeddedLedger } from '../../adapters/embedded/ledger.ts';
+import { openEmbeddedRevocations } from '../../adapters/embedded/revocations.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 import { awsFailure } from '../aws/aws-failure.ts';
 import { deployedOutputs } from '../aws/account.ts';
 import { clientOptions, scanTimeout } from '../aws/client-options.ts';
+import { requireEmbeddedFile } from '../runtime/embedded-file.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io, OpenTrace, TracePlace } from '../runtime/io.ts';
 import { openFunctionLogs } from './function-logs.ts';
@@ -21,20 +26,22 @@ export async function openTrace(place: TracePlace, io: Io): Promise<OpenTrace> {
 
 /** The dev server writes its log to its standard output, so there is nothing to search. */
 function openEmbedded(folder: string, io: Io): OpenTrace {
-  const files = [ledgerFileIn(folder), attestationsFileIn(folder)] as const;
-  // Opening would create the file, and after a typing error in the folder every request would be unknown.
-  if (!io.fileExists(files[0]))
-    throw new CommandFailure(
-      exitCodes.notFound,
-      `there is no ${files[0]}`,
-      'the dev server keeps a cluster NAME in its --data folder under NAME: --data ./data/NAME',
-    );
+  const files = [ledgerFileIn(folder), attestationsFileIn(folder), revocationsFileIn(folder)] as const;
+  requireEmbeddedFile(files[0], io);
   try {
-    const { ledger, close: closeLedger } = openEmbeddedLedger(files[0]);
+    const { ledger, reads, close: closeLedger } = openEmbeddedLedger(files[0]);
     const attestations = io.fileExists(files[1]) ? openEmbeddedAttestations(files[1]) : undefined;
+    const revocations = io.fileExists(files[2]) ? openEmbeddedRevocations(files[2]) : undefined;
     return {
       findRecord: (uid) => ledger.find(uid),
-      findSerial: async () => undefined,
+      findSerial: async (serial) => (await reads.findSerial(serial))?.uid,
+      listByExpiry: (range) => reads.listByExpiry(range),
+      findRevocation: async (caKeyId, serial) => revocations?.revocations.find(caKeyId, serial),
+      async *listRevocations(caKeyId, now) {
+        if (revocations !== undefined) yield* revocations.revocations.list(caKeyId, now);
+      },
+      async *listSignatures() {},
+      output: async () => undefined,
       findVerdict: async (uid, now) => attestations?.store.findVerdict(uid, now),
       async *listAudit() {
         if (attestations !== undefined) yield* attestations.register.listAudit();
@@ -43,6 +50,7 @@ function openEmbedded(folder: string, io: Io): OpenTrace {
       close() {
         closeLedger();
         attestations?.close();
+        revocations?.close();
       },
     };
   } catch (error) {
@@ -73,9 +81,36 @@ function openDeployed({ cluster, region }: Deployed, io: Io): OpenTrace {
     findRecord: (uid) =>
       read('dynamodb:GetItem on the certificates table', async () => dynamoDbLedger(await certificates()).find(uid)),
     findSerial: (serial) =>
-      read('dynamodb:Query on the index serial of the certificates table', async () =>
-        findSerial(await certificates(), serial),
+      read('dynamodb:Query on the index serial of the certificates table', async () => {
+        const found = await dynamoDbCertificateReads(await certificates()).findSerial(serial);
+        return found?.uid;
+      }),
+    async *listByExpiry(range) {
+      try {
+        yield* dynamoDbCertificateReads(await certificates()).listByExpiry(range);
+      } catch (error) {
+        throw readFailure('dynamodb:Query on the index expiry of the certificates table', error);
+      }
+    },
+    findRevocation: (caKeyId, serial) =>
+      read('dynamodb:GetItem on the certificates table', async () =>
+        dynamoDbRevocations(await certificates()).find(caKeyId, serial),
       ),
+    async *listRevocations(caKeyId, now) {
+      try {
+        yield* dynamoDbRevocations(await certificates()).list(caKeyId, now);
+      } catch (error) {
+        throw readFailure('dynamodb:Query on the index expiry of the certificates table', error);
+      }
+    },
+    async *listSignatures(range) {
+      try {
+        yield* dynamoDbSignatureReads(await certificates()).list(range);
+      } catch (error) {
+        throw readFailure('dynamodb:Query on the index expiry of the certificates table', error);
+      }
+    },
+    output: async (name) => (await outputs())[name],
     findVerdict: (uid, now) =>
       read('dynamodb:GetItem on the attestations table', async () =>
         dynamoDbAttestations(await attestations()).findVerdict(uid, now),
@@ -101,9 +136,13 @@ async function read<T>(permission: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    // An unreadable record or a bug: trying again does not help.
-    if (error instanceof TypeError || error instanceof RangeError)
-      throw new CommandFailure(exitCodes.configuration, error.message);
-    throw awsFailure('DynamoDB', error, permission);
+    throw readFailure(permission, error);
   }
+}
+
+function readFailure(permission: string, error: unknown): CommandFailure {
+  // An unreadable record or a bug: trying again does not help.
+  if (error instanceof TypeError || error instanceof RangeError)
+    return new CommandFailure(exitCodes.configuration, error.message);
+  return awsFailure('DynamoDB', error, permission);
 }

@@ -4,7 +4,7 @@ import { objectOf } from '../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../core/encoding/json-object.ts';
 import { printable, printableUpTo } from '../../core/outcome/printable-text.ts';
 import type { IssuingRecord } from '../../core/ports/certificate-ledger.ts';
-import { certificateFacts } from '../../core/x509/read-certificate.ts';
+import { readCertificate } from '../../core/x509/read-certificate.ts';
 import type { Trace } from './collect.ts';
 import type { Unread } from './reader.ts';
 import type { Detail, Moment } from './moments.ts';
@@ -81,9 +81,10 @@ function shownCertificate(
   const inStatus = leaf === undefined ? undefined : Buffer.from(leaf.replaceAll(/-----[^-]*-----|\s/g, ''), 'base64');
   const der = record?.certificate ?? inStatus;
   if (der === undefined) return undefined;
-  const facts = readFacts(der);
-  if (facts === undefined) return undefined;
-  const { serial, fingerprintSha256, subject, notBefore, notAfter } = facts;
+  // The status of a request may hold any bytes: another client may have written it.
+  const read = readCertificate(der);
+  if (!read.ok) return undefined;
+  const { serial, fingerprintSha256, subject, notBefore, notAfter } = read.value;
   const same = inStatus === undefined ? 'none' : inStatus.equals(der) ? 'this' : 'another';
   return {
     serial,
@@ -93,15 +94,6 @@ function shownCertificate(
     notAfter: new Date(notAfter).toISOString(),
     ...(object === undefined ? {} : { inStatus: same }),
   };
-}
-
-/** The status of a request may hold any bytes: another client may have written it. */
-function readFacts(der: Uint8Array): ReturnType<typeof certificateFacts> | undefined {
-  try {
-    return certificateFacts(der);
-  } catch {
-    return undefined;
-  }
 }
 
 export function traceText(shown: ShownTrace): string {

@@ -14,13 +14,15 @@ import { firstUseClaim, servingClaim, spentEvidence } from './claims.ts';
 import type { AdmissionClaim } from './claims.ts';
 import { later, refusalOf, refuse } from './declined.ts';
 import type { Declined } from './declined.ts';
-import type { AttestationProvider, Examined, MachineState } from './evidence/provider.ts';
+import { checkDevice, deviceAnnotations } from './device.ts';
+import type { AttestationProvider, Examined, Machine, MachineState } from './evidence/provider.ts';
+import { checkRegistrar, registrarOf } from './evidence/registrar.ts';
 import type { Evidence, EvidenceResult } from './examine-evidence.ts';
 import { decideFirstUse, isFirstKey, machineRetired } from './first-use.ts';
 import { machineLocked } from './locks.ts';
 import { mostAddresses } from './records/stored-records.ts';
-import { usedUp } from './request-limits.ts';
-import { handOverOf, providerOf } from './second-look.ts';
+import { usedUp } from './records/request-limits.ts';
+import { handOverOf } from './second-look.ts';
 import { checkNames, rangeAddresses } from './serving-names.ts';
 
 export type Admission =
@@ -30,6 +32,8 @@ export type Admission =
       /** Whether the requested key is the machine's first and was never replaced. */
       readonly firstKey: boolean;
       readonly claim: AdmissionClaim;
+      /** Of the machine, for the request. */
+      readonly annotations: Readonly<Record<string, string>>;
     }
   | Declined;
 
@@ -56,7 +60,7 @@ async function admitNode(question: AttestQuestion, evidence: Evidence, ports: Ad
   // What is recorded about this machine and this node name?
   const { examined, provider } = evidence;
   const records = await lookup(question, examined, ports);
-  const misused = checkRecords(question, examined, records);
+  const misused = checkRecords(question, evidence, records);
   if (misused !== undefined) return misused;
 
   // Do the records let this machine, with this key, be this node?
@@ -67,6 +71,7 @@ async function admitNode(question: AttestQuestion, evidence: Evidence, ports: Ad
     byNodeItself: question.username === `${nodeUserPrefix}${question.nodeName}`,
     secure: provider.secure,
     allowRestart: provider.restartWindow !== undefined,
+    ...(provider.provesHardware === undefined ? {} : { provesHardware: true }),
     now: question.now,
     record: records.identity,
     holder: records.holder,
@@ -82,6 +87,10 @@ async function admitNode(question: AttestQuestion, evidence: Evidence, ports: Ad
   const mismatch = refusalOf(checkMachine(question, machine.value, examined.identity));
   if (mismatch !== undefined) return mismatch;
 
+  // Is the TPM behind this request the one on record, or does it have to answer a challenge first?
+  const unknownDevice = await checkDevice(machine.value, records.identity?.device);
+  if (unknownDevice !== undefined) return unknownDevice;
+
   // Does the platform confirm that the node name may pass to this machine, or that the machine may change its key?
   const notConfirmed = await handOver?.check(machine.value);
   if (notConfirmed !== undefined) return notConfirmed;
@@ -89,7 +98,8 @@ async function admitNode(question: AttestQuestion, evidence: Evidence, ports: Ad
     kind: 'admitted',
     identity: examined.identity,
     firstKey: isFirstKey(firstUse),
-    claim: firstUseClaim(question, examined, machine.value, firstUse, ports),
+    claim: { ...firstUseClaim(question, examined, machine.value, firstUse, ports), ...entryOf(records, machine.value) },
+    annotations: deviceAnnotations(machine.value),
   };
 }
 
@@ -107,7 +117,7 @@ async function admitServing(
 
   // Which machine is registered as this node?
   const records = await lookup(question, examined, ports);
-  const misused = checkRecords(question, examined, records);
+  const misused = checkRecords(question, evidence, records);
   if (misused !== undefined) return misused;
   const registered = checkRegistered(question, examined === undefined ? records.holder : records.identity);
   if (!registered.ok) return registered.problem;
@@ -119,6 +129,9 @@ async function admitServing(
   const { machine, violations } = described.value;
   const mismatch = refusalOf([...violations, ...checkMachine(question, machine, record.identity)]);
   if (mismatch !== undefined) return mismatch;
+
+  const unknownDevice = await checkDevice(machine, record.device);
+  if (unknownDevice !== undefined) return unknownDevice;
 
   // Does the machine own every requested name?
   const holders = new Map(ranged.flatMap((address, index) => pairOf(address, records.addresses[index])));
@@ -141,7 +154,11 @@ async function admitServing(
     identity: record.identity,
     // Serving keys are not client keys: no serving key is the first key of a machine.
     firstKey: false,
-    claim: servingClaim(question, record, machine, newAddresses, spentEvidence(question, examined)),
+    claim: {
+      ...servingClaim(question, record, machine, newAddresses, spentEvidence(question, examined)),
+      ...entryOf(records, machine),
+    },
+    annotations: deviceAnnotations(machine),
   };
 }
 
@@ -165,15 +182,17 @@ function lookup(
 /** Evidence may be used again only by the same request bytes (a retry): an attacker who copied it sends other bytes. */
 function checkRecords(
   { requestSha256 }: AttestQuestion,
-  examined: Examined | undefined,
+  evidence: Evidence | { readonly kind: 'record' },
   records: LookupResult,
 ): Declined | undefined {
   if (records.lock !== undefined) return refuse(machineLocked);
   if (records.once.some((spentBy) => spentBy !== undefined && spentBy !== requestSha256))
     return refuse(violation('AttestationInvalid', 'this proof was used before, by another request'));
-  if (examined !== undefined && examined.machines.length > 0 && !records.listed)
+  if (evidence.kind === 'record') return undefined;
+  const { examined, provider } = evidence;
+  if (examined.machines.length > 0 && !records.listed)
     return refuse(violation('IdentityNotAllowed', 'this machine is not on the list (countersign machines allow)'));
-  return undefined;
+  return refusalOf(checkRegistrar(records.identity, provider));
 }
 
 function checkRegistered(
@@ -202,7 +221,7 @@ async function describe(
   providers: ReadonlyMap<string, AttestationProvider>,
 ): Promise<Result<Extract<MachineState, { readonly kind: 'running' }>, Declined>> {
   const { nodeName, wanted, now } = question;
-  const provider = providerOf(record, providers);
+  const provider = providers.get(registrarOf(record));
   if (provider === undefined || !wanted.providers.includes(provider.name)) {
     const message = `node ${quoted(nodeName)} was registered by a provider not taken here`;
     return failure(refuse(violation('IdentityNotAllowed', message)));
@@ -218,6 +237,11 @@ async function describe(
   const state = await provider.describe(record.identity, now);
   if (state.kind === 'running') return success(state);
   return failure(refuse(violation('IdentityNotAllowed', `the machine of node ${quoted(nodeName)} is not running`)));
+}
+
+/** The entry that admits the machine: if an operator removes it before the claim is written, attest decides again. */
+function entryOf(records: LookupResult, machine: Machine): Pick<AdmissionClaim, 'entry'> {
+  return { entry: records.entry ?? machine.entry };
 }
 
 function pairOf<T>(key: string, value: T | undefined): readonly (readonly [string, T])[] {

@@ -17,9 +17,10 @@ export function checkMachine(
   if (!machine.nodeNames.some((pattern) => nameMatches(pattern, nodeName)))
     violations.push(violation('IdentityNotAllowed', `this machine may not be called ${quoted(nodeName)}`));
   // Stock kubelets send neither evidence nor a provider ID.
-  if (request.evidence.length > 0 && request.providerId === undefined)
+  const { providerId: sent = machine.mayOmitProviderId === true ? machine.providerId : undefined } = request;
+  if (request.evidence.length > 0 && sent === undefined)
     violations.push(violation('AttestationInvalid', `the request lacks the provider ID extension (${providerIdType})`));
-  else if (request.evidence.length > 0 && request.providerId !== machine.providerId)
+  else if (request.evidence.length > 0 && sent !== machine.providerId)
     violations.push(violation('AttestationInvalid', `the provider ID extension must be ${quoted(machine.providerId)}`));
   const { providerId = machine.providerId, nodeName: called = nodeName } = context.machine ?? {};
   if (providerId !== machine.providerId || called !== nodeName)

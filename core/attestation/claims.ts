@@ -1,7 +1,7 @@
 /** Builds the claim of an admitted request: the machine's record, the spent evidence, and the record that it retires. */
 import type { Claim, IdentityRecord, IdentityWrite } from '../ports/attestation-store.ts';
 import type { AttestQuestion } from './attest-question.ts';
-import type { Examined, Machine } from './evidence/provider.ts';
+import type { Device, Examined, Machine } from './evidence/provider.ts';
 import { firstRecord, seenRecord, usedRecord } from './first-use.ts';
 import type { FirstUse, Use } from './first-use.ts';
 import { ulid } from './records/ulid.ts';
@@ -14,13 +14,13 @@ export type AdmissionClaim = Omit<Claim, 'verdict'> & {
 export function firstUseClaim(
   question: AttestQuestion,
   examined: Examined,
-  { providerId, startedAt }: Machine,
+  { providerId, startedAt, device }: Machine,
   firstUse: FirstUse,
   random: { randomBytes(count: number): Uint8Array },
 ): AdmissionClaim {
   const { nodeName, spkiSha256, uid, now } = question;
   const { identity } = examined;
-  const use: Use = { identity, nodeName, spkiSha256, providerId, startedAt, uid, now };
+  const use: Use = { identity, nodeName, spkiSha256, providerId, startedAt, ...stateOf(device), uid, now };
   const claim = { once: spentEvidence(question, examined), newAddresses: [], audit: [] };
   switch (firstUse.kind) {
     case 'first':
@@ -49,13 +49,17 @@ export function firstUseClaim(
 export function servingClaim(
   { uid, now }: AttestQuestion,
   record: IdentityRecord,
-  { startedAt }: Machine,
+  { startedAt, device }: Machine,
   newAddresses: readonly string[],
   once: Claim['once'],
 ): AdmissionClaim {
-  const used = seenRecord(record, { startedAt, uid, now });
+  const used = seenRecord(record, { startedAt, ...stateOf(device), uid, now });
   const identity = { kind: 'replace', record: { ...used, addresses: [...record.addresses, ...newAddresses] } } as const;
   return { once, identity, newAddresses, audit: [] };
+}
+
+function stateOf(device: Device | undefined): Pick<IdentityRecord, 'device'> {
+  return device === undefined ? {} : { device: device.state };
 }
 
 /** The keys of the evidence, with the request bytes that alone may use it again. */

@@ -3,7 +3,7 @@ import type { Violation, Violations } from '../outcome/outcome.ts';
 import type { IdentityRecord } from '../ports/attestation-store.ts';
 import { LaterError } from '../ports/errors.ts';
 
-export type Declined = Refused | Later;
+export type Declined = Refused | Later | Challenged;
 
 interface Observed {
   /** A machine's record with a new observation; attest.ts writes it before it answers. */
@@ -20,6 +20,13 @@ export interface Refused extends Observed {
 interface Later extends Observed {
   readonly kind: 'later';
   readonly error: LaterError;
+}
+
+/** The machine must answer the challenge in the annotations with its next request. */
+export interface Challenged extends Observed {
+  readonly kind: 'challenged';
+  readonly violations: Violations;
+  readonly annotations: Readonly<Record<string, string>>;
 }
 
 export function refuse(first: Violation, ...more: readonly Violation[]): Refused {

@@ -29,10 +29,10 @@ export interface Evidence {
   readonly machine: () => Promise<Result<Machine, Violations>>;
 }
 
-export function examineEvidence(
+export async function examineEvidence(
   question: AttestQuestion,
   providers: ReadonlyMap<string, AttestationProvider>,
-): EvidenceResult {
+): Promise<EvidenceResult> {
   const { wanted, request, serving, signerName } = question;
   const accepted = wanted.providers.map((name) => configured(providers.get(name), name));
   const decoded = decodeEvidence(request.evidence);
@@ -47,13 +47,14 @@ export function examineEvidence(
   const provider = accepted.find(({ versions }) => versions.includes(sent.version));
   if (provider === undefined) return unsupported(sent.version, accepted);
   const { cluster, settings, nodeName, now } = question;
-  const examined = provider.examine({
+  const examined = await provider.examine({
     ...sent,
     request,
     nodeName,
     clusterName: cluster,
     binding: (nonce) =>
       bindingDigest({ audience: settings.audience, signerName, nodeName, nonce, spki: request.publicKey.spki }),
+    pcrs: wanted.pcrs,
     now,
   });
   if (!examined.ok) return refuse(...examined.problem);

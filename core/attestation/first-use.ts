@@ -2,13 +2,13 @@
  * Trust on first use: do the records let this machine, with this key, be this node? Follows the table in docs/attestation.md.
  * The caller has read the records; the store writes the claim only if they are unchanged.
  */
-import type { IdentityRecord } from '../ports/attestation-store.ts';
+import type { DeviceState, IdentityRecord } from '../ports/attestation-store.ts';
 import { violation } from '../outcome/outcome.ts';
 import type { Violation } from '../outcome/outcome.ts';
 import type { Instant } from '../ports/instant.ts';
 import { refuse } from './declined.ts';
 import type { Refused } from './declined.ts';
-import { countUse } from './request-limits.ts';
+import { countUse } from './records/request-limits.ts';
 import { quoted } from '../outcome/printable-text.ts';
 
 /** Number of previous keys kept per machine, for auditors. */
@@ -22,6 +22,8 @@ export interface FirstUseQuestion {
   readonly byNodeItself: boolean;
   readonly secure: boolean;
   readonly allowRestart: boolean;
+  /** The evidence proves the hardware (AttestationProvider.provesHardware). */
+  readonly provesHardware?: true;
   readonly now: Instant;
   /** The record of this identity. */
   readonly record: IdentityRecord | undefined;
@@ -59,7 +61,7 @@ export function decideFirstUse(question: FirstUseQuestion): FirstUse | Refused {
 }
 
 function decideNextUse(question: FirstUseQuestion, record: IdentityRecord): FirstUse | Refused {
-  const { nodeName, spkiSha256, byNodeItself, secure, allowRestart, holder } = question;
+  const { nodeName, spkiSha256, byNodeItself, secure, allowRestart, provesHardware, holder } = question;
   if (record.nodeName !== nodeName)
     return refuse(violation('TofuNodeMismatch', `this machine is registered as node ${quoted(record.nodeName)}`));
   // Record and node name are written in one transaction: if they disagree, the table was edited.
@@ -69,7 +71,7 @@ function decideNextUse(question: FirstUseQuestion, record: IdentityRecord): Firs
     return refuse(
       violation('TofuReuse', 'this node is registered with another key, and its provider cannot prove a renewal'),
     );
-  if (byNodeItself) return { kind: 'renewal', record };
+  if (byNodeItself || provesHardware === true) return { kind: 'renewal', record };
   if (allowRestart && record.spkiSha256 !== undefined) return { kind: 'restart', record };
   return refuse(
     violation(
@@ -103,17 +105,19 @@ export interface Use {
   readonly spkiSha256: string;
   readonly providerId: string;
   readonly startedAt: Instant | undefined;
+  readonly device?: DeviceState;
   readonly uid: string;
   readonly now: Instant;
 }
 
 /** The first record of a machine. */
-export function firstRecord({ startedAt, uid, now, ...use }: Use): IdentityRecord {
+export function firstRecord({ startedAt, device, uid, now, ...use }: Use): IdentityRecord {
   return {
     ...use,
     state: 'active',
     previousSpkis: [],
     ...(startedAt === undefined ? {} : { startedAt }),
+    ...(device === undefined ? {} : { device }),
     addresses: [],
     recent: countUse(undefined, now),
     firstSeen: now,
@@ -126,11 +130,8 @@ export function firstRecord({ startedAt, uid, now, ...use }: Use): IdentityRecor
 }
 
 /** The record after one more use; a new key replaces the current one. */
-export function usedRecord(
-  record: IdentityRecord,
-  { spkiSha256, providerId, startedAt, uid, now }: Use,
-): IdentityRecord {
-  const used = { ...seenRecord(record, { startedAt, uid, now }), providerId };
+export function usedRecord(record: IdentityRecord, { spkiSha256, providerId, ...use }: Use): IdentityRecord {
+  const used = { ...seenRecord(record, use), providerId };
   const before = record.spkiSha256;
   if (before === spkiSha256) return used;
   return {
@@ -145,12 +146,13 @@ export function usedRecord(
 /** The record after a use that keeps the client key, such as a serving certificate. A use erases first observations. */
 export function seenRecord(
   record: IdentityRecord,
-  { startedAt, uid, now }: Pick<Use, 'startedAt' | 'uid' | 'now'>,
+  { startedAt, device, uid, now }: Pick<Use, 'startedAt' | 'device' | 'uid' | 'now'>,
 ): IdentityRecord {
   const { unknownSince: _, restart: __, ...kept } = record;
   return {
     ...kept,
     ...(startedAt === undefined ? {} : { startedAt: Math.max(startedAt, record.startedAt ?? startedAt) }),
+    ...(device === undefined ? {} : { device }),
     lastSeen: Math.max(record.lastSeen, now),
     uses: record.uses + 1,
     recent: countUse(record.recent, now),

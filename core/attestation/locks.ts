@@ -1,10 +1,11 @@
 /**
- * Locks: after `countersign lock`, attest and sign refuse every request of a node name or machine until `countersign unlock`.
+ * Locks: after `countersign lock`, attest and sign refuse every request of a node name, of a machine or for a key until `countersign unlock`.
  * Both read the locks again for each delivery, with a consistent read.
  */
-import { lockOfNode } from './records/lock-subjects.ts';
+import { lockOfKey, lockOfNode } from './records/lock-subjects.ts';
 import type { LockReader } from '../ports/locks.ts';
 import type { CertificateRequest } from '../x509/model.ts';
+import { sha256 } from '../encoding/digest.ts';
 import { nodeUserPrefix } from '../policy/in-tree-rules.ts';
 import type { RequestObject } from '../kubernetes/certificate-signing-request.ts';
 import { violation } from '../outcome/outcome.ts';
@@ -16,7 +17,7 @@ import { quoted } from '../outcome/printable-text.ts';
  * The nodes that a request concerns, with any signer: the requester is the node, or a pod on it (the API server writes the
  * node of a service account token into spec.extra), or the certificate is for the node.
  */
-export function nodesConcerned(
+function nodesConcerned(
   { username, requesterNodes }: Pick<RequestObject, 'username' | 'requesterNodes'>,
   { subject }: Pick<CertificateRequest, 'subject'>,
 ): readonly string[] {
@@ -29,14 +30,24 @@ export function nodesConcerned(
 /** A token names one node. Only an impersonated requester can have more nodes, and each costs a read. */
 const mostNodes = 8;
 
-/** `Locked` if an operator locked one of these node names. A request that concerns no node costs no read. */
-export async function checkNodeLocks(nodes: readonly string[], locks: LockReader): Promise<Violation | undefined> {
+/** `Locked` if an operator locked the requested key or a node that the request concerns. One read for the key, and one for each node. */
+export async function checkLocks(
+  object: Pick<RequestObject, 'username' | 'requesterNodes'>,
+  request: Pick<CertificateRequest, 'subject' | 'publicKey'>,
+  locks: LockReader,
+): Promise<Violation | undefined> {
+  const nodes = nodesConcerned(object, request);
   if (nodes.length > mostNodes)
     return violation('RequesterNotAllowed', `the request concerns more than ${mostNodes} nodes`);
-  const found = await Promise.all(nodes.map((node) => locks.findLock(lockOfNode(node))));
-  const at = found.findIndex((lock) => lock !== undefined);
-  return at < 0 ? undefined : violation('Locked', `node ${quoted(nodes[at] ?? '')} is locked by an operator`);
+  const key = sha256(request.publicKey.spki).toString('hex');
+  const [keyLock, ...nodeLocks] = await Promise.all(
+    [lockOfKey(key), ...nodes.map(lockOfNode)].map((subject) => locks.findLock(subject)),
+  );
+  const at = nodeLocks.findIndex((lock) => lock !== undefined);
+  if (at >= 0) return violation('Locked', `node ${quoted(nodes[at] ?? '')} is locked by an operator`);
+  return keyLock === undefined ? undefined : keyLocked;
 }
 
-/** The message gives no reason: requesters, and users who may read events, see it. */
+/** The messages give no reason: requesters, and users who may read events, see them. */
+const keyLocked = violation('Locked', 'this key is locked by an operator; create a new key and a new request');
 export const machineLocked = violation('Locked', 'this machine is locked by an operator');

@@ -9,6 +9,7 @@ import type { AttestQuestion } from './attest-question.ts';
 import { later, refuse } from './declined.ts';
 import type { Declined } from './declined.ts';
 import type { AttestationProvider, Machine, MachineState } from './evidence/provider.ts';
+import { registrarOf } from './evidence/registrar.ts';
 import { nameTaken } from './first-use.ts';
 import type { FirstUse } from './first-use.ts';
 import { violation } from '../outcome/outcome.ts';
@@ -55,7 +56,7 @@ export function handOverOf(
       return {
         tooEarly: holderTooEarly(holder, now),
         async check() {
-          const provider = providerOf(holder, providers);
+          const provider = providers.get(registrarOf(holder));
           // If the holder's provider is not configured any more, no platform can confirm that its machine is gone.
           const state = provider === undefined ? stopped : await provider.describe(holder.identity, now);
           return checkHolderGone(holder, state, now);
@@ -66,14 +67,6 @@ export function handOverOf(
 }
 
 const stopped = { kind: 'stopped' } as const;
-
-/** Identities begin with the name of their provider. */
-export function providerOf(
-  { identity }: IdentityRecord,
-  providers: ReadonlyMap<string, AttestationProvider>,
-): AttestationProvider | undefined {
-  return providers.get(identity.slice(0, identity.indexOf('#')));
-}
 
 /** Why the name of `holder` must not pass to another machine; `undefined` if it may. */
 export function checkHolderGone(holder: IdentityRecord, state: MachineState, now: Instant): Declined | undefined {

@@ -5,6 +5,7 @@ import { failure, success } from '../outcome/result.ts';
 import type { Result } from '../outcome/result.ts';
 import type { CaConfiguration } from '../configuration/model/cluster.ts';
 import type { SignatureAlgorithm, Signer } from '../ports/signer.ts';
+import { KeyStateError } from '../ports/errors.ts';
 import type { Instant } from '../ports/instant.ts';
 
 export interface CaRecord {
@@ -14,6 +15,8 @@ export interface CaRecord {
   readonly keyId: string;
   /** DER. */
   readonly certificate: Uint8Array;
+  /** DER: the CAs above it, nearest first, the root last; empty for a self-signed CA. */
+  readonly chain: readonly Uint8Array[];
   readonly createdAt: Instant;
 }
 
@@ -38,15 +41,33 @@ export interface CaKey {
   signer(algorithm: SignatureAlgorithm): Signer;
 }
 
-/** `Missing`: the CA was not created yet. With any other fault the stored CA must not be used until an operator has checked it. */
-export type CaFault = 'Missing' | 'OtherKey' | 'AlgorithmMismatch' | 'CertificateMismatch';
+/**
+ * `Missing`: the CA was not created yet. `AwaitsImport`: an operator has to import its certificate. `AwaitsIssuer`: the CA that
+ * signs its certificate is not in force. `KeyState`: the key awaits its material, is disabled, or waits for its deletion. With any other fault the stored CA must not be used until an operator has checked it.
+ */
+export type CaFault =
+  'Missing' | 'AwaitsImport' | 'AwaitsIssuer' | 'KeyState' | 'OtherKey' | 'AlgorithmMismatch' | 'CertificateMismatch';
 export type LoadedCa = Result<Authority, { readonly why: CaFault; readonly message: string }>;
 
 /** The stored CA, checked against its key. Throws if the store or the key does not answer. */
 export async function loadAuthority(ca: CaConfiguration, key: CaKey, store: CaStore): Promise<LoadedCa> {
-  const [record, publicKey] = await Promise.all([store.find(ca.name), key.publicKey()]);
-  if (record === undefined) return fault('Missing', `there is no CA ${ca.name} yet`);
-  return authorityFrom(record, ca, key, publicKey);
+  const [record, publicKey] = await Promise.allSettled([store.find(ca.name), key.publicKey()]);
+  if (record.status === 'rejected') throw record.reason;
+  // KMS does not show the public key of a key that awaits its material.
+  if (record.value === undefined) return notThere(ca);
+  if (publicKey.status === 'rejected') throw publicKey.reason;
+  return authorityFrom(record.value, ca, key, publicKey.value);
+}
+
+/** What to say about a CA that is not in force yet. */
+export function notThere(ca: CaConfiguration): Extract<LoadedCa, { ok: false }> {
+  if (ca.kind !== 'imported') return caFault('Missing', `there is no CA ${ca.name} yet`);
+  return caFault(
+    'AwaitsImport',
+    ca.keyMaterial === 'imported'
+      ? `CA ${ca.name} awaits its key and its certificate (countersign ca import-key)`
+      : `CA ${ca.name} awaits its certificate (countersign ca csr, then countersign ca import)`,
+  );
 }
 
 /** The CA of this record, if record, key and configuration match. */
@@ -57,15 +78,39 @@ export function authorityFrom(
   { spki, algorithms }: CaPublicKey,
 ): LoadedCa {
   // Clients trust the old key. A new key needs a new CA with its own name.
-  if (record.keyId !== key.keyId) return fault('OtherKey', `CA ${ca.name} was made with another key`);
+  if (record.keyId !== key.keyId) return caFault('OtherKey', `CA ${ca.name} was made with another key`);
   const wrongAlgorithm = algorithmFault(ca, algorithms);
   if (wrongAlgorithm !== undefined) return wrongAlgorithm;
   const faults = checkCaCertificate(record.certificate, spki);
   if (faults.length > 0)
-    return fault('CertificateMismatch', `the certificate of CA ${ca.name} cannot be used: ${faults.join('; ')}`);
-  const { certificate } = record;
+    return caFault('CertificateMismatch', `the certificate of CA ${ca.name} cannot be used: ${faults.join('; ')}`);
+  const { certificate, chain } = record;
   const signer = key.signer(ca.signatureAlgorithm);
-  return success({ name: ca.name, certificate, intermediates: [], signer });
+  return success({ name: ca.name, ...certificatesOf(certificate, chain), signer });
+}
+
+/** What follows a leaf of this CA is without the root: its receiver has it, or must not trust it (RFC 8446 §4.4.2). */
+export function certificatesOf(
+  certificate: Uint8Array,
+  chain: readonly Uint8Array[],
+): Pick<Authority, 'certificate' | 'intermediates' | 'root'> {
+  const root = chain.at(-1);
+  const intermediates = [certificate, ...chain].slice(0, chain.length);
+  return { certificate, intermediates, ...(root === undefined ? {} : { root }) };
+}
+
+/** The public key; a fault if the state of the key forbids its use. Other failures are thrown. */
+export async function publicKeyOf(
+  { name }: CaConfiguration,
+  key: CaKey,
+): Promise<Result<CaPublicKey, { readonly why: CaFault; readonly message: string }>> {
+  try {
+    return success(await key.publicKey());
+  } catch (error) {
+    if (!(error instanceof KeyStateError)) throw error;
+    const why = 'it awaits its material (countersign ca import-key), is disabled, or waits for its deletion';
+    return caFault('KeyState', `the key of CA ${name} is not in use: ${why}`);
+  }
 }
 
 export function algorithmFault(
@@ -73,9 +118,9 @@ export function algorithmFault(
   algorithms: readonly string[],
 ): Extract<LoadedCa, { ok: false }> | undefined {
   if (algorithms.includes(ca.signatureAlgorithm)) return undefined;
-  return fault('AlgorithmMismatch', `the key of CA ${ca.name} does not sign with ${ca.signatureAlgorithm}`);
+  return caFault('AlgorithmMismatch', `the key of CA ${ca.name} does not sign with ${ca.signatureAlgorithm}`);
 }
 
-function fault(why: CaFault, message: string): Extract<LoadedCa, { ok: false }> {
+export function caFault(why: CaFault, message: string): Extract<LoadedCa, { ok: false }> {
   return failure({ why, message });
 }

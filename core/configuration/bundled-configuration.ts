@@ -6,9 +6,15 @@ import type { ClusterAttestation } from './model/attestation.ts';
 import type { ClusterConfiguration } from './model/cluster.ts';
 import type { JwtAccess } from './model/deployment.ts';
 
-/** For the sign and ca functions. The same rules always give the same text, so an unchanged policy changes no bundle. */
+/** For the sign function. The same rules always give the same text, so an unchanged policy changes no bundle. */
 export function bundleCluster({ name, cas, profiles, approval }: ClusterConfiguration): string {
   return JSON.stringify({ name, cas: [...cas], profiles: [...profiles], approval: [...approval] }, entriesOfMaps);
+}
+
+/** For the ca function, which also signs what operators ask for. */
+export function bundleAuthorities({ name, cas, profiles, approval, kubeadm }: ClusterConfiguration): string {
+  const lists = { cas: [...cas], profiles: [...profiles], approval: [...approval] };
+  return JSON.stringify({ name, ...lists, kubeadm }, entriesOfMaps);
 }
 
 /** For the attest function: no CAs, and the rules about which machines may join, which the sign function does not need. */
@@ -27,15 +33,16 @@ type Bundled<T> = T extends string | number | boolean | undefined
     ? readonly (readonly [K, Bundled<V>])[]
     : { [P in keyof T]: Bundled<T[P]> };
 
-/** Reads a text that `bundleCluster` or `bundleAttestation` of the same release wrote. Its content is not checked again. */
+/** Reads a text that one of these functions of the same release wrote. Its content is not checked again. */
 export function readBundledCluster(text: string): ClusterConfiguration {
-  const { name, cas, profiles, approval, attestation } = JSON.parse(text) as Bundled<ClusterConfiguration>;
+  const { name, cas, profiles, approval, attestation, kubeadm } = JSON.parse(text) as Bundled<ClusterConfiguration>;
   return {
     name,
     cas: new Map(cas),
     profiles: new Map(profiles),
     approval: new Map(approval),
     ...(attestation === undefined ? {} : { attestation: readAttestation(attestation) }),
+    ...(kubeadm === undefined ? {} : { kubeadm }),
   };
 }
 

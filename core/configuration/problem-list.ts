@@ -2,7 +2,7 @@
 import { isMap, isScalar } from 'yaml';
 import type { Document, LineCounter, Pair } from 'yaml';
 import { quoted } from '../outcome/printable-text.ts';
-import type { Path } from './model/place.ts';
+import type { Path } from './fields/place.ts';
 
 /** `path` reads like `clusters.demo.profiles["k8s.example.com/web"].ca`; line and column count from 1. */
 export interface Problem {

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { quoted } from '../outcome/printable-text.ts';
 import { failure, success } from '../outcome/result.ts';
 import type { Result } from '../outcome/result.ts';
-import type { Path } from './model/place.ts';
+import type { Path } from './fields/place.ts';
 import { configurationSchema } from './schema/cluster.ts';
 import { suggestion } from './suggestion.ts';
 

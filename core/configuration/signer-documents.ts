@@ -8,7 +8,7 @@ import { denyAll } from '../policy/custom-rules.ts';
 import type { RefusalCode } from '../outcome/outcome.ts';
 import type { Profile, ProfileKind } from '../policy/profile.ts';
 import { controlPlaneNames } from '../policy/reserved-names.ts';
-import { isInTree, isNodeSigner } from '../policy/signer-names.ts';
+import { isInTree, isNodeSigner, permitsClientCertificates } from '../policy/signer-names.ts';
 import { maxSubjectAltNames } from '../x509/subject-alt-names.ts';
 
 /** Markdown, one chapter per signer, in the order of the configuration. */
@@ -16,8 +16,9 @@ export function signerDocuments(cluster: ClusterConfiguration): string {
   return [...cluster.profiles.values()].map((profile) => document(profile, cluster)).join('\n');
 }
 
-function document(profile: Profile, { name, approval }: ClusterConfiguration): string {
-  const trust = `CA \`${profile.ca}\` (\`GET /v1/clusters/${name}/trust-bundle/${profile.ca}\`)`;
+function document(profile: Profile, { name, cas, approval }: ClusterConfiguration): string {
+  const anchor = cas.get(profile.ca)?.kind === 'selfSigned' || permitsClientCertificates(profile) ? '' : 'the root of ';
+  const trust = `${anchor}CA \`${profile.ca}\` (\`GET /v1/clusters/${name}/trust-bundles\`; during a rotation old and new)`;
   const approved = approval.get(profile.signerName) === 'approve';
   const { purpose, honoured, subjects, extensions, usages } = texts(profile);
   return `## ${profile.signerName}
@@ -62,7 +63,7 @@ interface Texts {
   readonly usages: string;
 }
 
-const clientTrust = `Certificates are honoured as client certificates by the kube-apiserver, whose \`--client-ca-file\` holds {trust}. The CA bundle is not distributed by any other means.`;
+const clientTrust = `Certificates are honoured as client certificates by the kube-apiserver, whose \`--client-ca-file\` holds {trust}. In the cluster the watch-relay distributes the CA bundle if this is switched on.`;
 
 /** Permitted subjects of the built-in signers that let the requester choose the name. */
 function userSubjects(profile: Profile): string {
@@ -100,7 +101,7 @@ function texts(profile: Profile): Texts {
     },
     'kubelet-serving': {
       purpose: 'Signs the serving certificates of kubelets.',
-      honoured: `Certificates are honoured by the kube-apiserver as serving certificates of kubelets if its \`--kubelet-certificate-authority\` holds {trust}. The CA bundle is not distributed by any other means.`,
+      honoured: `Certificates are honoured by the kube-apiserver as serving certificates of kubelets if its \`--kubelet-certificate-authority\` holds {trust}. In the cluster the watch-relay distributes the CA bundle if this is switched on.`,
       subjects: nodeSubjects,
       extensions: `DNS and IP subjectAltNames are honoured, and at least one is required. A request without one, or with email or URI subjectAltNames, is refused: ${code('SanNotPermitted')}. ${neverServed(profile)}${profile.attestation === undefined ? '' : ' Each must belong to the machine that sends the request: its platform reports it, or it is the first use of an address in the operator’s ranges. Otherwise refused, `NameNotOwned`.'}`,
       usages: `Exactly \`server auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: ${code('UsageNotPermitted')}, \`usages did not match …\`.`,
@@ -133,7 +134,8 @@ function customTexts(profile: Profile): Texts {
   ] as const;
   return {
     purpose: 'Signs for the purpose that its operator chose.',
-    honoured: 'By every verifier that trusts {trust}. The CA bundle is not distributed by any other means.',
+    honoured:
+      'By every verifier that trusts {trust}. In the cluster the watch-relay distributes the CA bundle if this is switched on.',
     subjects: `${subjectLimits(profile)}
 - no other attributes, and at most one common name
 

@@ -80,6 +80,12 @@ export function integer(value: number | Uint8Array): Uint8Array {
   return first < 0x80 ? element(derTag.integer, magnitude) : element(derTag.integer, Uint8Array.of(0), magnitude);
 }
 
+/** An ENUMERATED from 0 to 127: the reason codes of a CRL. */
+export function enumerated(value: number): Uint8Array {
+  if (!Number.isInteger(value) || value < 0 || value > 0x7f) throw new RangeError('an ENUMERATED must be 0 to 127');
+  return element(derTag.enumerated, Uint8Array.of(value));
+}
+
 function magnitudeOf(value: number): Uint8Array {
   if (!Number.isInteger(value) || value < 0 || value > 0x7fff_ffff)
     throw new RangeError('a number must be 0 to 2147483647');

@@ -20,15 +20,27 @@ export function readJsonObject(bytes: Uint8Array): Result<JsonObject, string> {
 /** An evidence block. An unknown key is refused, because the sender may rely on its effect. */
 export function readEvidence<Required extends string, Optional extends string = never>(
   data: Uint8Array,
-  schema: { readonly required: readonly Required[]; readonly optional?: readonly Optional[] },
+  schema: Schema<Required, Optional>,
 ): Result<Readonly<Record<Required, unknown> & Partial<Record<Optional, unknown>>>, string> {
   const read = readJsonObject(data);
-  if (!read.ok) return read;
+  return read.ok ? checkKeys(read.value, schema) : read;
+}
+
+interface Schema<Required extends string, Optional extends string> {
+  readonly required: readonly Required[];
+  readonly optional?: readonly Optional[];
+}
+
+/** An object inside an evidence block. */
+export function checkKeys<Required extends string, Optional extends string = never>(
+  object: JsonObject,
+  schema: Schema<Required, Optional>,
+): Result<Readonly<Record<Required, unknown> & Partial<Record<Optional, unknown>>>, string> {
   const known = new Set<string>([...schema.required, ...(schema.optional ?? [])]);
-  if (!Object.keys(read.value).every((key) => known.has(key))) return failure('has an unknown key');
-  if (!schema.required.every((key) => Object.hasOwn(read.value, key)))
+  if (!Object.keys(object).every((key) => known.has(key))) return failure('has an unknown key');
+  if (!schema.required.every((key) => Object.hasOwn(object, key)))
     return failure(`lacks one of ${schema.required.join(', ')}`);
-  return success(read.value as Record<Required, unknown> & Partial<Record<Optional, unknown>>);
+  return success(object as Record<Required, unknown> & Partial<Record<Optional, unknown>>);
 }
 
 /** `text` must be valid JSON, in which a string before a colon is a key of the innermost object. */

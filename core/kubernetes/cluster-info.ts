@@ -3,7 +3,7 @@
  * network can change it in transit, so nothing in it is trusted before the token's signature and the pins are verified
  * (kubernetes cmd/kubeadm/app/discovery/token, util/pubkeypin).
  */
-import { certificateFacts, CertificateUnreadableError } from '../x509/read-certificate.ts';
+import { readCertificate } from '../x509/read-certificate.ts';
 import { sha256 } from '../encoding/digest.ts';
 import { readBoundedDocument } from '../encoding/bounded-document.ts';
 import { decodePem, pemBlocks, toPem } from '../encoding/pem.ts';
@@ -92,13 +92,10 @@ export function caCertificates(bundle: string): Result<readonly CaCertificate[],
     const decoded = decodePem(Buffer.from(text), ['CERTIFICATE']);
     if (!decoded.ok) return failure(`a certificate ${decoded.problem}`);
     const der = decoded.value[0]?.content ?? new Uint8Array();
-    try {
-      const { subject, spki } = certificateFacts(der);
-      found.push({ pem: toPem('CERTIFICATE', der), subject, pin: spkiPin(spki) });
-    } catch (error) {
-      if (error instanceof CertificateUnreadableError) return failure(`a certificate: ${error.message}`);
-      throw error;
-    }
+    const read = readCertificate(der);
+    if (!read.ok) return failure(`a certificate: ${read.problem}`);
+    const { subject, spki } = read.value;
+    found.push({ pem: toPem('CERTIFICATE', der), subject, pin: spkiPin(spki) });
   }
   return success(found);
 }

@@ -11,7 +11,11 @@ import { hash } from 'node:crypto';
 import type { RequestObject } from './certificate-signing-request.ts';
 
 /** Lower-case hex. `signerName` is spec.signerName, or the default of v1beta1. */
-export function requestDigest(cluster: string, object: RequestObject, signerName: string): string {
+export function requestDigest(
+  cluster: string,
+  object: Pick<RequestObject, 'uid' | 'username' | 'groups' | 'usages' | 'expirationSeconds' | 'request'>,
+  signerName: string,
+): string {
   const parts = [
     ...lengthPrefixed(cluster),
     ...lengthPrefixed(object.uid),

@@ -23,7 +23,7 @@ export const refusalCodes = [
   'RequesterNotAllowed', // not one of the requesters that the profile names
   'UidReused', // an earlier request with the same UID has other content
   'IntentExpired', // the intent was not signed in time, and is now too old
-  'Locked', // an operator locked the node or the machine (countersign lock)
+  'Locked', // an operator locked the node, the machine or the key (countersign lock, cert revoke)
   'AttestationMissing', // the profile demands evidence of the machine, and the request has no evidence
   'AttestationInvalid', // the evidence is invalid, or not for this request
   'AttestationVersion', // a provider or version of evidence that is not accepted; the annotation lists the accepted ones
@@ -51,7 +51,12 @@ export type Violations = readonly [Violation, ...Violation[]];
 
 /** The request cannot be read, or can be read in more than one way. */
 export function malformed(message: string): Result<never, Violations> {
-  return failure([violation('RequestMalformed', message)]);
+  return violated('RequestMalformed', message);
+}
+
+/** The result of a check that failed with this one violation. */
+export function violated(code: RefusalCode, message: string): Result<never, Violations> {
+  return failure([violation(code, message)]);
 }
 
 export function violation(code: RefusalCode, message: string): Violation {
@@ -70,7 +75,7 @@ export type IgnoredWhy = 'UnknownSigner' | 'NotApproved' | 'Denied' | 'Failed' |
 export type BusyWhy =
   | 'InProgress' // another delivery of the same request is being answered
   | 'SecondLook' // a change needs a second observation, minutes after the first (core/attestation/second-look.ts)
-  | 'Limited' // too many requests of one machine or requester (core/attestation/request-limits.ts)
+  | 'Limited' // too many requests of one machine or requester (core/attestation/records/request-limits.ts)
   | 'Throttled'
   | 'Unavailable'
   | 'Internal';

@@ -48,7 +48,7 @@ const others = {
   'callers-refused': 'unexpected-refusals', // IAM admitted a caller that the cluster does not know
   'authorizer-faults': 'faults', // no token can be checked
   'authorizer-keys': 'interruptions', // the issuer's keys are out of reach
-  'ca-faults': 'faults', // a CA is missing, unusable, or could not be looked at
+  'ca-faults': 'faults', // a CA is missing, unusable, or could not be looked at; or its CRL ends in less than four days
 } as const satisfies Readonly<Record<string, LogAlarm>>;
 
 export type Trouble = keyof typeof others | `refused-${RefusalCode}`;

@@ -3,6 +3,7 @@
  * characters, every other character only itself. Patterns are not regular expressions, so that all readers understand them in
  * the same way, and a requester cannot make matching slow.
  */
+import { ipText } from '../x509/subject-alt-names.ts';
 
 /** Common names, organizations, user and group names. `*` matches every character; case matters, as in Kubernetes. */
 export function nameMatches(pattern: string, value: string): boolean {
@@ -111,6 +112,12 @@ export function parseAddress(text: string): AddressDigits | undefined {
   if (!text.includes(':')) return parseIpv4(text);
   const groups = ipv6Groups(text);
   return groups?.length === 8 ? groups.map((group) => group.toString(16).padStart(4, '0')).join('') : undefined;
+}
+
+/** The address in the form of SubjectAltNames.ip; `undefined` if the text is not an address. */
+export function canonicalAddress(text: string): string | undefined {
+  const digits = parseAddress(text);
+  return digits === undefined ? undefined : ipText(Buffer.from(digits, 'hex'));
 }
 
 /** Four decimal numbers. Leading zeros are refused, because some readers parse them as octal. */

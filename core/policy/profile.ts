@@ -31,6 +31,11 @@ export interface Profile {
     readonly nodeItself?: true;
   };
   readonly attestation?: ProfileAttestation;
+  /**
+   * Only for `kube-apiserver-client-kubelet` without attestation: the blocks of gke-exec-auth-plugin may follow the certificate
+   * request, and are read but prove nothing.
+   */
+  readonly requestBlocks?: 'gce-vtpm';
   /** A key that was certified before is refused (`KeyReused`). */
   readonly freshKeys?: true;
   /** Only for `kubelet-serving`: reserved subjectAltNames that it may issue, without patterns; DNS names in lower case. */
@@ -68,6 +73,20 @@ export interface ProfileAttestation {
   readonly required: boolean;
   /** `audit`: failed attestation is recorded, but does not refuse the request. */
   readonly mode: 'enforce' | 'audit';
+  /** The values that PCRs must have, for providers with a TPM. */
+  readonly pcrs?: PcrPolicy;
   /** Whether the relay, as approver, also sends a SubjectAccessReview to the API server, with resource names of our own. */
   readonly subjectAccessReview: boolean;
+}
+
+/** TPM 2.0 Part 1, 17: platform configuration registers of one bank. */
+export interface PcrPolicy {
+  readonly bank: 'sha256';
+  /** The permitted values (lower-case hex) by PCR index. */
+  readonly values: Readonly<Record<string, readonly string[]>>;
+  /**
+   * Recorded boots by PCR index, each a list of its events, and each event its digest (lower-case hex), a blank and its name. Only for
+   * the message of a refusal.
+   */
+  readonly events?: Readonly<Record<string, readonly (readonly string[])[]>>;
 }

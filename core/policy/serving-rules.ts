@@ -95,7 +95,7 @@ function isAllowed({ allowReservedSans = [] }: Question['profile'], name: string
 }
 
 /** Why the name is not the name of one host. As in names of Nodes, labels may be longer than DNS allows. */
-function hostNameFault(text: string): string | undefined {
+export function hostNameFault(text: string): string | undefined {
   const name = text.toLowerCase();
   if (name.includes('*')) return 'is a wildcard';
   if (!isHostName(name) && !isSubdomain(name)) return 'is not a host name';

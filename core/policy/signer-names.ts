@@ -2,7 +2,7 @@
 import type { Profile, ProfileKind } from './profile.ts';
 
 /** The names in evidence and in signer names. */
-export const providerNames = ['aws', 'insecure'] as const;
+export const providerNames = ['aws', 'aws-nitrotpm', 'tpm', 'x509', 'gce', 'gce-vtpm', 'insecure'] as const;
 export type ProviderName = (typeof providerNames)[number];
 
 export interface SignerKind {
@@ -30,6 +30,9 @@ const attestedSigners: ReadonlyMap<string, SignerKind> = new Map(
   ),
 );
 
+/** Of the records of `countersign kubeadm`, in the ledger. No profile can have it. */
+export const kubeadmSignerName = 'countersign.dev/kubeadm';
+
 /**
  * `undefined` for a name that must not be used: sig-auth reserves kubernetes.io/ (Kubernetes' CSR documentation), and
  * cluster.x-k8s.io/ belongs to the attestation providers.
@@ -37,12 +40,15 @@ const attestedSigners: ReadonlyMap<string, SignerKind> = new Map(
 export function signerOf(signerName: string): SignerKind | undefined {
   const [domain, path = ''] = signerName.split('/');
   if (domain === 'cluster.x-k8s.io') return attestedSigners.get(path);
+  if (signerName === kubeadmSignerName) return undefined;
   if (domain !== 'kubernetes.io') return { kind: 'custom' };
   const kind = inTreeKinds.find((known) => known === path);
   return kind === undefined ? undefined : { kind };
 }
 
 export function unknownSignerMessage(signerName: string): string {
+  if (signerName === kubeadmSignerName)
+    return 'is the name of what countersign kubeadm signs; the key kubeadm configures it';
   return signerName.startsWith('cluster.x-k8s.io/')
     ? `names under cluster.x-k8s.io/ are those of attestation providers: ${[...attestedSigners.keys()].join(', ')}`
     : `names under kubernetes.io/ are reserved; the signers there are ${inTreeKinds.join(', ')}`;
@@ -51,6 +57,20 @@ export function unknownSignerMessage(signerName: string): string {
 /** Whether the in-tree signer of Kubernetes has this name, so that its texts are used. */
 export function isInTree({ signerName }: Pick<Profile, 'signerName'>): boolean {
   return signerName.startsWith('kubernetes.io/');
+}
+
+/** Whether certificates of the signer can be client certificates, which log in where their CA is trusted for clients. */
+export function permitsClientCertificates({ kind, custom }: Pick<Profile, 'kind' | 'custom'>): boolean {
+  switch (kind) {
+    case 'kube-apiserver-client':
+    case 'kube-apiserver-client-kubelet':
+    case 'legacy-unknown':
+      return true;
+    case 'kubelet-serving':
+      return false;
+    case 'custom':
+      return custom?.usages.allowed.some((usage) => usage === 'client auth' || usage === 'any') === true;
+  }
 }
 
 /** The signers whose certificates identify nodes; only these can be attested. */

@@ -16,6 +16,7 @@
  *   record-current    replace, observe  the stored record is active, has `rev - 1`, and the same `firstSeen` and node name
  *   name-own          replace           the holder of the node name is this identity
  *   retired-current   retire            the stored record is active, has the same `rev`, `firstSeen` and node name
+ *   entry-listed      claim             `entry` is on the list of machines, if the decision depends on it
  *   address-free      newAddresses      the address has no user, or its user is the machine in `retire`
  *   record-same       reset             the stored record, active or retired, has the same `rev`, `firstSeen` and node name
  */
@@ -56,8 +57,20 @@ export interface IdentityRecord {
   /** Absent while an adopted machine has not been used. */
   readonly recent?: RecentUses;
   readonly lastUid?: string;
+  /** Only of a machine that a TPM vouches for: what its TPM reported at its last use. */
+  readonly device?: DeviceState;
   /** Counts the writes of this record, from 1: its optimistic lock. */
   readonly rev: number;
+}
+
+/** The attestation key of a TPM, and the two counters of its clock (TPM 2.0 Part 2, TPMS_CLOCK_INFO). Neither ever decreases. */
+export interface DeviceState {
+  /** Name of the attestation key (TPM 2.0 Part 1, Names), lower-case hex: it identifies the key and its attributes. */
+  readonly akName: string;
+  /** How often the TPM was reset or restarted since it was last cleared: 32 bits. */
+  readonly resetCount: number;
+  /** Milliseconds in which the TPM had power since it was last cleared. */
+  readonly clock: number;
 }
 
 export interface RestartSeen {
@@ -125,6 +138,8 @@ export interface LookupResult {
   readonly addresses: readonly (string | undefined)[];
   /** Whether one of `Lookup.machines` is on the list or matches a pattern of it. */
   readonly listed: boolean;
+  /** The one of `Lookup.machines` with an entry of its own; absent if at most patterns match. */
+  readonly entry?: string;
 }
 
 /** A verdict and all changes that it causes. `claim` throws if its parts contradict each other (claim-check.ts). */
@@ -140,6 +155,11 @@ export interface Claim {
    * Conditions: retired-current, name-free.
    */
   readonly retire?: IdentityRecord;
+  /**
+   * The entry of the list of machines on which the decision depends: an exact name. Condition: entry-listed. A decision by a pattern
+   * has no such condition: all patterns are one item, on which the claims of a fleet would conflict with each other.
+   */
+  readonly entry?: string | undefined;
   readonly audit: readonly AuditItem[];
 }
 
@@ -165,13 +185,18 @@ export interface AttestationStore extends LockReader {
   recall(uid: string, window: RefusalWindow, now: Instant): Promise<{ verdict?: Verdict; refusals: number }>;
   lookup(question: Lookup): Promise<LookupResult>;
   /**
+   * The entry with exactly this name; undefined if the list has no such entry. An entry that is a pattern is not found: not by its
+   * text, and not by a name that matches it.
+   */
+  findMachine(name: string): Promise<MachineEntry | undefined>;
+  /**
    * Writes an observation about a machine, without a verdict. Condition: record-current. `false`: the record has changed
    * since it was read, perhaps by an earlier call with the same record whose answer was lost.
    */
   observe(record: IdentityRecord): Promise<boolean>;
   /** Adds one refusal. The count is stored until at least one hour after `window.from`. */
   countRefusal(window: RefusalWindow): Promise<void>;
-  /** One transaction. Conditions: no-verdict, evidence-unspent, address-free, and those of the identity write. */
+  /** One transaction. Conditions: no-verdict, evidence-unspent, entry-listed, address-free, and those of the identity write. */
   claim(claim: Claim, now: Instant): Promise<ClaimResult>;
 }
 
@@ -183,18 +208,30 @@ export interface AuditItem {
   readonly at: Instant;
   /** The caller's ARN or user name; `attest` for the changes of a claim. */
   readonly by: string;
-  readonly action: 'reset' | 'adopt' | 'retire' | 'allow' | 'remove' | 'lock' | 'unlock';
-  /** The identity, the entry of the list of machines, or the locked node name. */
+  readonly action: 'reset' | 'adopt' | 'retire' | 'allow' | 'remove' | 'lock' | 'unlock' | 'revoke';
+  /** The identity, the entry of the list of machines, the node name, `key#` and a key, or `serial#` and a serial number. */
   readonly subject: string;
   readonly nodeName?: string;
   readonly reason: string;
+  /** Only of a revocation: how many certificates it matched that were not revoked before. */
+  readonly certificates?: number;
   /** The record before the change. */
   readonly before?: IdentityRecord;
 }
 
+/**
+ * A machine that may join, or a pattern of machines. For a machine without a cloud the entry is also the source of its names: no
+ * other party knows them.
+ */
 export interface MachineEntry {
-  /** `aws#i-0123456789abcdef0`; `*` matches any characters. */
+  /** `aws#i-0123456789abcdef0`, `tpm#<SHA-256 of the endorsement key's SPKI, hex>`; `*` matches any characters. */
   readonly name: string;
+  /** The only node name that the machine may have; absent: the configuration decides. */
+  readonly nodeName?: string;
+  /** Addresses that its serving certificates may hold; canonical text as in SubjectAltNames.ip. */
+  readonly addresses: readonly string[];
+  /** DNS names that its serving certificates may hold, besides the node name; lower case. */
+  readonly dnsNames: readonly string[];
   readonly addedAt: Instant;
   readonly by: string;
   readonly reason: string;
@@ -205,7 +242,7 @@ export interface ChangeResult {
   readonly kind: 'written' | 'missing' | 'changed';
 }
 
-/** The changes of `countersign tofu`, `machines` and `lock`. Each writes its audit item in the same transaction. */
+/** The changes of `countersign tofu`, `machines` and `lock`. Each change writes its audit item in the same transaction. */
 export interface AttestationAdmin {
   listIdentities(): AsyncIterable<IdentityRecord>;
   listVerdicts(now: Instant): AsyncIterable<Verdict>;
@@ -226,6 +263,8 @@ export interface AttestationAdmin {
   lock(lock: Lock, audit: AuditItem): Promise<ChangeResult>;
   /** Removes the lock with this id from its machine and node name. `missing`: the lock does not exist. */
   unlock(lock: Lock, audit: AuditItem): Promise<ChangeResult>;
+  /** Writes the item alone, about revocations, which are in another store. They are written behind it and have its id. */
+  addAudit(audit: AuditItem): Promise<void>;
 }
 
 /** How often a machine was admitted since `since`. After `mostUses.milliseconds` a new count begins. */

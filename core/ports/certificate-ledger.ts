@@ -26,10 +26,26 @@ export interface IssuingRecord {
   readonly lambdaRequestId?: string;
   /** The attested machine; absent without attestation. Never changes after open. */
   readonly identity?: string;
+  /** Never changes after open. Absent in records of versions that did not keep it. */
+  readonly request?: RequestFacts;
   /** DER, present exactly when `issued`. */
   readonly certificate?: Uint8Array;
   /** The KMS request (CloudTrail `requestID`) that made the signature. Only when `issued`; absent if the key is not in KMS. */
   readonly kmsRequestId?: string;
+}
+
+/**
+ * What is kept of a request object beside its certificate. A text or list above the limit (request-facts.ts) is absent as a whole,
+ * since half a list of groups would be another requester.
+ */
+export interface RequestFacts {
+  /** spec.signerName, or the default of v1beta1. */
+  readonly signerName: string;
+  /** spec.username. */
+  readonly requester?: string;
+  readonly groups?: readonly string[];
+  readonly usages?: readonly string[];
+  readonly expirationSeconds?: number;
 }
 
 export type Intent = Omit<IssuingRecord, 'state' | 'attempt' | 'certificate' | 'kmsRequestId'>;

@@ -23,6 +23,12 @@ export class MisconfigurationError extends Error {
   override readonly name = 'MisconfigurationError';
 }
 
+/** The state of the key forbids its use: it awaits its material, is disabled, or waits for its deletion. */
+export class KeyStateError extends MisconfigurationError {}
+
+/** The CA has no certificate yet, so it has issued nothing. */
+export class CaNotInForceError extends MisconfigurationError {}
+
 /** A new certificate or its CA is defective. No certificate is returned, an alarm is raised, and the client gets `busy`. */
 export class CertificateDefectError extends Error {
   override readonly name = 'CertificateDefectError';

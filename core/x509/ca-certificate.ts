@@ -1,25 +1,26 @@
 /**
- * The self-signed CA certificate of `countersign ca init`. Its contents (RFC 5280 §4.2.1):
+ * The CA certificate of `countersign ca init`, self-signed or signed by another CA of the cluster. Its contents (RFC 5280 §4.2.1):
  *
- * - version 3; issuer and subject are the same name, with C, O, OU and CN
+ * - version 3; the subject has C, O, OU and CN; the issuer of a self-signed certificate is the same name
  * - keyUsage, critical: keyCertSign and cRLSign, no other bits
  * - basicConstraints, critical: cA TRUE with a path length, 0 by default: the CA signs leaves, not CAs
- * - subjectKeyIdentifier; no authorityKeyIdentifier, which a self-signed certificate may leave out (§4.2.1.1)
+ * - subjectKeyIdentifier
+ * - authorityKeyIdentifier: the issuer's subjectKeyIdentifier; a self-signed certificate may leave it out (§4.2.1.1) and does
  *
  * core/ca/issue-ca-certificate.ts has the TBS signed by a port, because the key may be in KMS.
  */
 import { X509Certificate } from 'node:crypto';
-import { certificateFacts, CertificateUnreadableError } from './read-certificate.ts';
-import type { CertificateFacts } from './read-certificate.ts';
+import { certificateFacts, readCertificate } from './read-certificate.ts';
 import { backdatingSeconds } from './validity.ts';
 import type { SignatureAlgorithm } from '../ports/signer.ts';
 import type { Instant } from '../ports/instant.ts';
 import { encodeSubject } from './distinguished-name.ts';
+import { extensionType } from './model.ts';
 import {
+  authorityKeyIdentifierExtension,
   basicConstraintsExtension,
+  caUsage,
   encodeTbs,
-  extensionType,
-  keyUsageExtension,
   subjectKeyIdentifierExtension,
 } from './tbs-certificate.ts';
 
@@ -42,26 +43,30 @@ export interface CaTemplate {
   readonly notAfter: Instant;
   /** How many CAs may follow this one in a chain; `undefined` = any number. */
   readonly pathLength: number | undefined;
+  /** DER certificate of the CA that signs it; absent: it is self-signed. */
+  readonly issuer?: Uint8Array;
 }
 
 const keyCertSign = 5;
-const crlSign = 6;
 
 export function buildCaTbs(template: CaTemplate): Uint8Array {
   const { subject, spki, algorithm, serial, notBefore, notAfter, pathLength } = template;
   const name = encodeCaSubject(subject);
+  const issuer = template.issuer === undefined ? undefined : certificateFacts(template.issuer);
+  const issuerKeyId = issuer?.subjectKeyIdentifier;
   return encodeTbs({
     serial,
     algorithm,
-    issuer: name,
+    issuer: issuer?.subjectName ?? name,
     subject: name,
     notBefore,
     notAfter,
     spki,
     extensions: [
-      keyUsageExtension(new Set([keyCertSign, crlSign])),
+      caUsage,
       basicConstraintsExtension({ pathLength }),
       subjectKeyIdentifierExtension(spki),
+      ...(issuerKeyId === undefined ? [] : [authorityKeyIdentifierExtension(issuerKeyId)]),
     ],
   });
 }
@@ -90,13 +95,9 @@ export function encodeCaSubject({ commonName, organization, organizationalUnit, 
  * before its first use. Expiry is checked at each signature.
  */
 export function checkCaCertificate(certificate: Uint8Array, spki: Uint8Array): string[] {
-  let facts: CertificateFacts;
-  try {
-    facts = certificateFacts(certificate);
-  } catch (error) {
-    if (error instanceof CertificateUnreadableError) return [error.message];
-    throw error;
-  }
+  const read = readCertificate(certificate);
+  if (!read.ok) return [read.problem];
+  const facts = read.value;
   const keyUsage = facts.extensions.get(extensionType.keyUsage)?.value;
   // DER of the BIT STRING: tag, length, unused bits, then the bits 0 to 7.
   const maySign = keyUsage === undefined || ((keyUsage[3] ?? 0) & (0x80 >> keyCertSign)) !== 0;

@@ -28,12 +28,25 @@ import { verifySelfSignature } from './proof-of-possession.ts';
 import { decodeSubjectAltNames } from './subject-alt-names.ts';
 import { decodeSubject } from './distinguished-name.ts';
 
+/** Who writes the blocks that may follow the certificate request. A profile says which ones it accepts. */
+export type RequestBlocks = 'kubelet-authenticator' | 'gce-vtpm';
+
 /** In this order, each at most once, the first one required; no other labels (docs/attestation.md). */
-const pemLabels = [
-  'CERTIFICATE REQUEST',
-  'KUBELET AUTHENTICATOR ATTESTATION PROVIDER',
-  'KUBELET AUTHENTICATOR ATTESTATION DATA',
-];
+const pemLabels: Readonly<Record<RequestBlocks, readonly string[]>> = {
+  'kubelet-authenticator': [
+    'CERTIFICATE REQUEST',
+    'KUBELET AUTHENTICATOR ATTESTATION PROVIDER',
+    'KUBELET AUTHENTICATOR ATTESTATION DATA',
+  ],
+  // gke-exec-auth-plugin (docs/attestation/gce-vtpm.md)
+  'gce-vtpm': [
+    'CERTIFICATE REQUEST',
+    'ATTESTATION DATA',
+    'ATTESTATION SIGNATURE',
+    'VM IDENTITY',
+    'ATTESTATION CERTIFICATE',
+  ],
+};
 const maxEvidenceBytes = 32_768;
 
 /** PKCS #9 extensionRequest (RFC 2985 §5.4.2). Microsoft's attribute for the same purpose is ignored, as by the in-tree signer. */
@@ -41,10 +54,13 @@ export const extensionRequestType = '1.2.840.113549.1.9.14';
 const subjectAltNameType = '2.5.29.17';
 export const providerIdType = '1.3.6.1.4.1.11129.2.1.21';
 
-/** `text` is spec.request after base64 decoding. Never throws. */
-export function decodeRequest(text: Uint8Array): Result<CertificateRequest, Violations> {
+/** `text` is spec.request after base64 decoding. `accepted`: no request has blocks of two of them. Never throws. */
+export function decodeRequest(
+  text: Uint8Array,
+  accepted: RequestBlocks | 'either' = 'kubelet-authenticator',
+): Result<CertificateRequest, Violations> {
   if (text.length > maxRequestBytes) return tooLarge(`spec.request has more than ${maxRequestBytes} bytes`);
-  const blocks = decodePem(text, pemLabels);
+  const blocks = decodePem(text, pemLabels[accepted === 'either' ? writerOf(text) : accepted]);
   if (!blocks.ok) return malformed(`spec.request ${blocks.problem}`);
   const [block, ...evidence] = blocks.value;
   if (block === undefined) return malformed('spec.request has no CERTIFICATE REQUEST block');
@@ -72,6 +88,11 @@ export function decodeRequest(text: Uint8Array): Result<CertificateRequest, Viol
     signatureHash: signatureHash.value,
     evidence,
   });
+}
+
+/** By a block that every such request has. The strict decoder then refuses all blocks of the other writer. */
+function writerOf(text: Uint8Array): RequestBlocks {
+  return Buffer.from(text).includes('-----BEGIN ATTESTATION DATA-----') ? 'gce-vtpm' : 'kubelet-authenticator';
 }
 
 function tooLarge(message: string): Result<never, Violations> {

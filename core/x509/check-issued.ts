@@ -6,7 +6,8 @@ import { issuerOf } from './leaf-certificate.ts';
 import type { Authority, Issuer } from './leaf-certificate.ts';
 import type { CertificateRequest } from './model.ts';
 import { contentOf, elementIn, emptySequence } from '../encoding/der-reader.ts';
-import { algorithmIdentifiers, extensionType, keyIdentifier } from './tbs-certificate.ts';
+import { algorithmIdentifiers, extensionType } from './model.ts';
+import { keyIdentifier } from './tbs-certificate.ts';
 
 /**
  * The faults that our strict reader and OpenSSL find in the finished certificate. It is returned to the requester only if there
@@ -76,6 +77,7 @@ const leafExtensions: readonly string[] = [
   extensionType.subjectKeyIdentifier,
   extensionType.authorityKeyIdentifier,
   extensionType.subjectAltName,
+  extensionType.crlDistributionPoints,
 ];
 
 function checkExtensions(facts: CertificateFacts, ca: CertificateFacts): string[] {

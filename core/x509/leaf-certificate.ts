@@ -13,6 +13,7 @@
  *   - subjectKeyIdentifier, which kube-controller-manager omits (RFC 5280 §4.2.1.2 SHOULD), where Go would put it
  *   - authorityKeyIdentifier: the CA's subjectKeyIdentifier
  *   - subjectAltName, if the request has names; critical if the subject is empty
+ *   - cRLDistributionPoints, if the CA's configuration has a URL, where Go would put it
  */
 import { X509Certificate } from 'node:crypto';
 import { certificateFacts } from './read-certificate.ts';
@@ -24,13 +25,13 @@ import type { SignatureAlgorithm, Signer } from '../ports/signer.ts';
 import type { Instant } from '../ports/instant.ts';
 import { encodeSubjectAltNames } from './subject-alt-names.ts';
 import { encodeSubject } from './distinguished-name.ts';
+import { algorithmIdentifiers, extensionType } from './model.ts';
 import {
-  algorithmIdentifiers,
   authorityKeyIdentifierExtension,
   basicConstraintsExtension,
+  crlDistributionPointsExtension,
   encodeExtension,
   encodeTbs,
-  extensionType,
   keyUsageExtension,
   subjectKeyIdentifierExtension,
 } from './tbs-certificate.ts';
@@ -45,6 +46,8 @@ export interface Authority {
   readonly certificate: Uint8Array;
   /** DER: the chain after the leaf, in its order, without the root; empty for a self-signed CA. */
   readonly intermediates: readonly Uint8Array[];
+  /** DER: the root above it; absent: it is self-signed. */
+  readonly root?: Uint8Array;
   readonly signer: Signer;
 }
 
@@ -56,11 +59,13 @@ export interface LeafTemplate {
   readonly serial: Uint8Array;
   readonly notBefore: Instant;
   readonly notAfter: Instant;
+  /** URL of the CA's CRL, in printable ASCII. */
+  readonly crlDistributionPoint?: string;
 }
 
 /** Deterministic. Throws for a usage outside the table, which every profile refuses. */
 export function buildTbs(
-  { request, usages, serial, notBefore, notAfter }: LeafTemplate,
+  { request, usages, serial, notBefore, notAfter, crlDistributionPoint }: LeafTemplate,
   authority: Authority,
 ): Uint8Array {
   const { facts, authorityKeyIdentifier } = issuerOf(authority);
@@ -82,6 +87,7 @@ export function buildTbs(
       subjectKeyIdentifierExtension(request.publicKey.spki),
       ...(authorityKeyIdentifier === undefined ? [] : [authorityKeyIdentifier]),
       ...(names === undefined ? [] : [encodeExtension(extensionType.subjectAltName, subjectIsEmpty, names)]),
+      ...(crlDistributionPoint === undefined ? [] : [crlDistributionPointsExtension(crlDistributionPoint)]),
     ],
   });
 }

@@ -49,6 +49,12 @@ const otherAlgorithms: ReadonlyMap<string, string> = new Map([
 
 type Decoded = Result<DecodedKey, Violations>;
 
+/** `spki`: DER that holds nothing else. */
+export function decodeSpki(spki: Uint8Array): Decoded {
+  const info = readDer(spki);
+  return info.ok ? decodePublicKey(info.value) : undecodable(`is not DER: it ${info.problem}`);
+}
+
 export function decodePublicKey(info: DerElement): Decoded {
   const [identifier, subjectPublicKey, ...rest] = childrenOf(info, derTag.sequence) ?? [];
   const [algorithm, parameters, ...restOfIdentifier] = childrenOf(identifier, derTag.sequence) ?? [];

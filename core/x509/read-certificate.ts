@@ -11,9 +11,11 @@ import {
   readDer,
 } from '../encoding/der-reader.ts';
 import type { DerElement } from '../encoding/der-reader.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 import type { Instant } from '../ports/instant.ts';
 import { decodeSubject, subjectText } from './distinguished-name.ts';
-import { extensionType } from './tbs-certificate.ts';
+import { extensionType } from './model.ts';
 
 export interface Extension {
   readonly critical: boolean;
@@ -52,8 +54,15 @@ export class CertificateUnreadableError extends Error {
   override readonly name = 'CertificateUnreadableError';
 }
 
-/** Throws CertificateUnreadableError for anything but one X.509 v3 certificate in DER. */
+/** Of a certificate of ours or of the operator's. Throws CertificateUnreadableError where `readCertificate` has a problem. */
 export function certificateFacts(der: Uint8Array): CertificateFacts {
+  const read = readCertificate(der);
+  if (!read.ok) throw new CertificateUnreadableError(read.problem);
+  return read.value;
+}
+
+/** Of bytes that can be anything: one X.509 v3 certificate in DER, or the problem, `not a certificate: …`. */
+export function readCertificate(der: Uint8Array): Result<CertificateFacts, string> {
   // A request with maxElements elements can lead to a larger certificate, which must be readable too.
   const root = readDer(der, 2 * maxElements);
   if (!root.ok) return unreadable(root.problem);
@@ -62,14 +71,20 @@ export function certificateFacts(der: Uint8Array): CertificateFacts {
     childrenOf(tbs, derTag.sequence) ?? [];
   if (tbs === undefined || outerAlgorithm === undefined || beyond.length > 0 || algorithm === undefined)
     return unreadable('it is no signed structure');
-  if (issuer === undefined || subject === undefined || spki === undefined) return unreadable('fields are missing');
   // Versions before 3 have no extensions, so such a CA would have no constraints.
   if (version?.tag !== 0xa0 || serial?.tag !== derTag.integer) return unreadable('it is no X.509 v3 certificate');
+  if (issuer === undefined || subject === undefined || spki === undefined) return unreadable('fields are missing');
   const [notBefore, notAfter] = (childrenOf(validity, derTag.sequence) ?? []).map(decodeTime);
   if (notBefore === undefined || notAfter === undefined) return unreadable('its validity cannot be read');
-  const extensions = decodeExtensions(optional.find(({ tag }) => tag === 0xa3));
+  const places = optional.map(({ tag }) => optionalTags.indexOf(tag));
+  // Of two fields of extensions, or one in another place, another reader may read the one that this reader passes over.
+  if (places.some((place, index) => place <= (places[index - 1] ?? -1)))
+    return unreadable('its optional fields cannot be read');
+  const decoded = decodeExtensions(optional.find(({ tag }) => tag === 0xa3));
+  if (!decoded.ok) return decoded;
+  const extensions = decoded.value;
   const serialOctets = contentOf(serial);
-  return {
+  return success({
     serial: Buffer.from(serialOctets[0] === 0 ? serialOctets.subarray(1) : serialOctets).toString('hex'),
     serialOctets,
     notBefore,
@@ -93,16 +108,23 @@ export function certificateFacts(der: Uint8Array): CertificateFacts {
     tbs: encodingOf(tbs),
     signedAlgorithm: encodingOf(algorithm),
     outerAlgorithm: encodingOf(outerAlgorithm),
-  };
+  });
 }
 
-function unreadable(why: string): never {
-  throw new CertificateUnreadableError(`not a certificate: ${why}`);
+/** RFC 5280 §4.1: issuerUniqueID, subjectUniqueID and extensions, each at most once, in this order. */
+const optionalTags: readonly number[] = [0x81, 0x82, 0xa3];
+
+function unreadable(why: string): Result<never, string> {
+  return failure(`not a certificate: ${why}`);
 }
 
-function decodeExtensions(field: DerElement | undefined): ReadonlyMap<string, Extension> {
+function decodeExtensions(field: DerElement | undefined): Result<ReadonlyMap<string, Extension>, string> {
   const extensions = new Map<string, Extension>();
-  for (const extension of childrenOf(childrenOf(field, 0xa3)?.[0], derTag.sequence) ?? []) {
+  if (field === undefined) return success(extensions);
+  const [list, ...others] = childrenOf(field, 0xa3) ?? [];
+  const listed = childrenOf(list, derTag.sequence);
+  if (listed === undefined || others.length > 0) return unreadable('its extensions cannot be read');
+  for (const extension of listed) {
     const [type, ...rest] = childrenOf(extension, derTag.sequence) ?? [];
     const oid = oidOf(type);
     const value = rest.at(-1);
@@ -112,7 +134,7 @@ function decodeExtensions(field: DerElement | undefined): ReadonlyMap<string, Ex
     const critical = rest.length === 2 && rest[0]?.tag === derTag.boolean && contentOf(rest[0])[0] === 0xff;
     extensions.set(oid, { critical, value: contentOf(value) });
   }
-  return extensions;
+  return success(extensions);
 }
 
 /** RFC 5280 §4.1.2.5: UTC, in seconds. Two-digit years from 50 on are 19xx. */

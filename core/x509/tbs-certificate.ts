@@ -2,13 +2,13 @@
  * Writes the to-be-signed part of a certificate (RFC 5280 §4.1) and its extensions, byte for byte as Go's
  * x509.CreateCertificate does. leaf-certificate.ts and ca-certificate.ts decide the contents.
  */
+import { algorithmIdentifiers, extensionType } from './model.ts';
 import { hash } from 'node:crypto';
 import {
   bitString,
   explicit,
   implicit,
   integer,
-  derNull,
   objectIdentifier,
   octetString,
   sequence,
@@ -59,15 +59,6 @@ export function encodeExtension(type: string, critical: boolean, value: Uint8Arr
   return critical ? sequence(objectIdentifier(type), booleanTrue, octets) : sequence(objectIdentifier(type), octets);
 }
 
-export const extensionType = {
-  subjectKeyIdentifier: '2.5.29.14',
-  keyUsage: '2.5.29.15',
-  subjectAltName: '2.5.29.17',
-  basicConstraints: '2.5.29.19',
-  authorityKeyIdentifier: '2.5.29.35',
-  extKeyUsage: '2.5.29.37',
-} as const;
-
 /** Critical. `bits` are positions counted from the first bit; RFC 5280 §4.2.1.3. */
 export function keyUsageExtension(bits: ReadonlySet<number>): Uint8Array {
   const highest = Math.max(...bits);
@@ -76,6 +67,11 @@ export function keyUsageExtension(bits: ReadonlySet<number>): Uint8Array {
   for (const bit of bits) octets[bit >> 3] = (octets[bit >> 3] ?? 0) | (0x80 >> (bit & 7));
   return encodeExtension(extensionType.keyUsage, true, bitString(octets, 7 - (highest & 7)));
 }
+
+const keyCertSign = 5;
+const crlSign = 6;
+/** The keyUsage of CA certificates that Countersign makes or asks for. */
+export const caUsage = keyUsageExtension(new Set([keyCertSign, crlSign]));
 
 /** Critical; RFC 5280 §4.2.1.9. Without `ca` the sequence is empty, which means that the certificate is not a CA. */
 export function basicConstraintsExtension(ca?: { readonly pathLength: number | undefined }): Uint8Array {
@@ -95,31 +91,15 @@ export function authorityKeyIdentifierExtension(keyId: Uint8Array): Uint8Array {
   return encodeExtension(extensionType.authorityKeyIdentifier, false, sequence(implicit(0, keyId)));
 }
 
+/** RFC 5280 §4.2.1.13: one distribution point with one URI. */
+export function crlDistributionPointsExtension(url: string): Uint8Array {
+  const uri = implicit(6, Buffer.from(url, 'latin1'));
+  return encodeExtension(extensionType.crlDistributionPoints, false, sequence(sequence(explicit(0, explicit(0, uri)))));
+}
+
 /** RFC 7093 §2 method 1, as in Go: the first 160 bits of SHA-256 over the content of the key's BIT STRING. */
 export function keyIdentifier(spki: Uint8Array): Uint8Array {
   const key = bitsOf(elementIn(spki)?.children[1]);
   if (key === undefined) throw new TypeError('not a SubjectPublicKeyInfo');
   return hash('sha256', key, 'buffer').subarray(0, 20);
-}
-
-/** AlgorithmIdentifiers: ECDSA has no parameters (RFC 5758 §3.2), RSA has NULL, PSS has RSASSA-PSS-params (RFC 4055). */
-export const algorithmIdentifiers: Readonly<Record<SignatureAlgorithm, Uint8Array>> = {
-  ECDSA_SHA_256: sequence(objectIdentifier('1.2.840.10045.4.3.2')),
-  ECDSA_SHA_384: sequence(objectIdentifier('1.2.840.10045.4.3.3')),
-  ECDSA_SHA_512: sequence(objectIdentifier('1.2.840.10045.4.3.4')),
-  RSASSA_PKCS1_V1_5_SHA_256: sequence(objectIdentifier('1.2.840.113549.1.1.11'), derNull),
-  RSASSA_PKCS1_V1_5_SHA_384: sequence(objectIdentifier('1.2.840.113549.1.1.12'), derNull),
-  RSASSA_PKCS1_V1_5_SHA_512: sequence(objectIdentifier('1.2.840.113549.1.1.13'), derNull),
-  RSASSA_PSS_SHA_256: encodePss('2.16.840.1.101.3.4.2.1', 32),
-  RSASSA_PSS_SHA_384: encodePss('2.16.840.1.101.3.4.2.2', 48),
-  RSASSA_PSS_SHA_512: encodePss('2.16.840.1.101.3.4.2.3', 64),
-};
-
-/** RSASSA-PSS-params with this hash (SHA-256, SHA-384, SHA-512), the same in MGF1, and a salt as long as the hash. */
-function encodePss(digestOid: string, saltLength: number): Uint8Array {
-  const digest = sequence(objectIdentifier(digestOid), derNull);
-  const maskGeneration = sequence(objectIdentifier('1.2.840.113549.1.1.8'), digest);
-  const salt = integer(saltLength);
-  const parameters = sequence(explicit(0, digest), explicit(1, maskGeneration), explicit(2, salt));
-  return sequence(objectIdentifier('1.2.840.113549.1.1.10'), parameters);
 }

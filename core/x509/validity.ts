@@ -26,7 +26,7 @@ export interface Validity {
 /** In whole seconds: milliseconds are cut off, as in Go. Throws if the CA has expired: only an operator can help. */
 export function validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now }: ValidityInput): Validity {
   if (now >= caNotAfter) throw new CertificateDefectError(`the CA expired at ${new Date(caNotAfter).toISOString()}`);
-  const ttl = Math.min(maxTtlSeconds, Math.max(minLifetimeSeconds, expirationSeconds ?? maxTtlSeconds));
+  const ttl = lifetimeSeconds(maxTtlSeconds, expirationSeconds);
   const seconds = Math.floor(now / 1000);
   const end = seconds + (ttl < shortLifetimeSeconds ? ttl : ttl - backdatingSeconds);
   return {
@@ -34,6 +34,11 @@ export function validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now }: 
     // A chain is valid only while every certificate in it is valid, so a leaf must not outlive its CA.
     notAfter: Math.min(end * 1000, caNotAfter),
   };
+}
+
+/** The lifetime without backdating, and without the end of the CA. `expirationSeconds`: spec.expirationSeconds. */
+export function lifetimeSeconds(maxTtlSeconds: number, expirationSeconds: number | undefined): number {
+  return Math.min(maxTtlSeconds, Math.max(minLifetimeSeconds, expirationSeconds ?? maxTtlSeconds));
 }
 
 export const serialOctets = 16;

@@ -25,7 +25,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
-import { contained, licenses, packagesOf } from '../image/build.ts';
+import { contained, licenses, packagesOf } from '../bundle.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -35,7 +35,7 @@ const require = createRequire(import.meta.url);
 
 /** What has no business on a node: the signing side, whatever is for development, the clients that are too slow to load. */
 const forbidden =
-  /^(dev|test|bench|cli|lib|deploy|lambdas)\/|^adapters\/(embedded|dynamodb|lambda|aws\/(kms-signer|ec2)|kubernetes\/api)|^core\/(issue|attest|x509\/ca-certificate)\.ts$|node_modules\/(@aws-sdk|@kubernetes)\//;
+  /^(dev|test|bench|cli|lib|deploy|lambdas)\/|^adapters\/(embedded|dynamodb|lambda|aws\/(kms-|ec2)|kubernetes\/api)|^core\/(issue|attest|x509\/ca-certificate)\.ts$|node_modules\/(@aws-sdk|@kubernetes)\//;
 
 export function intruders(sources: readonly string[]): string[] {
   return sources.filter((source) => forbidden.test(source));

@@ -7,11 +7,11 @@
  * CommonJS loads a fifth faster than the same bundle as an ES module. Names are not minified, so that stack traces in bug
  * reports are readable.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
-import type { Metafile, Plugin } from 'esbuild';
+import { contained, licenses, packagesOf, withoutUnusedModels } from '../bundle.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 export const bundleName = 'watch-relay.cjs';
@@ -28,7 +28,7 @@ export interface RelayBundle {
 
 /** Never in the relay's image: keys in files, the services behind the endpoint, everything for development. */
 const forbidden =
-  /^(dev|test|bench|cli|lib|deploy)\/|^adapters\/(embedded|dynamodb|aws\/kms-signer)|^lambdas\/(?!watch-relay\/)|^core\/(issue|x509\/(tbs-certificate|ca-certificate))\.ts$/;
+  /^(dev|test|bench|cli|lib|deploy)\/|^adapters\/(embedded|dynamodb|aws\/kms-)|^lambdas\/(?!watch-relay\/)|^core\/(issue|x509\/(tbs-certificate|ca-certificate))\.ts$/;
 
 export function intruders(sources: readonly string[]): string[] {
   return sources.filter((source) => forbidden.test(source));
@@ -56,31 +56,6 @@ interface Program {
   readonly name: string;
   readonly strangers: (sources: readonly string[]) => string[];
 }
-
-/**
- * The Kubernetes library has a thousand modules, one per object type and API; the relay only uses its kubeconfig reader.
- * The library does not declare its modules free of side effects. With that declared here, the bundler leaves unused modules
- * out of the relay: 0.5 MB, and 12 MB of memory per process. token-reconcile uses the typed clients and so contains them.
- */
-const withoutUnusedModels: Plugin = {
-  name: 'without unused models',
-  setup(build) {
-    const ours = 'resolved by this plugin';
-    build.onResolve(
-      { filter: /^@kubernetes\/client-node$/ },
-      async ({ path, kind, importer, resolveDir, pluginData }) => {
-        if (pluginData === ours || kind !== 'import-statement') return undefined;
-        return { ...(await build.resolve(path, { kind, importer, resolveDir, pluginData: ours })), sideEffects: false };
-      },
-    );
-    // The library's modules import each other by file name. To let esbuild resolve these names takes 20 seconds.
-    build.onResolve({ filter: /^\.\.?\/.*\.js$/ }, ({ path, kind, importer, resolveDir }) =>
-      kind === 'import-statement' && importer.includes('/node_modules/@kubernetes/client-node/dist/')
-        ? { path: join(resolveDir, path), sideEffects: false }
-        : undefined,
-    );
-  },
-};
 
 async function buildProgram(out: string, { entry, name, strangers: strangersOf }: Program): Promise<RelayBundle> {
   const path = join(out, name);
@@ -112,59 +87,6 @@ async function buildProgram(out: string, { entry, name, strangers: strangersOf }
   writeFileSync(path, contents);
   writeFileSync(join(out, 'licenses.txt'), licenses(packages));
   return { path, bytes: contents.length, sources, packages: [...packages.keys()].toSorted() };
-}
-
-/** The inputs that contributed code, without types and unused modules. */
-export function contained(metafile: Metafile): string[] {
-  const inputs = Object.values(metafile.outputs).flatMap((output) => Object.entries(output.inputs));
-  return inputs
-    .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
-    .map(([file]) => file)
-    .toSorted();
-}
-
-/** `name@version` → its folder. */
-export function packagesOf(sources: readonly string[]): Map<string, string> {
-  const found = new Map<string, string>();
-  for (const source of sources) {
-    if (!source.includes('node_modules/')) continue;
-    let folder = dirname(join(root, source));
-    // Inner package.json files only set the module type. The package's own one has a version.
-    for (; relative(root, folder) !== ''; folder = dirname(folder)) {
-      const { name, version } = manifest(folder);
-      if (name === undefined || version === undefined) continue;
-      found.set(`${name}@${version}`, folder);
-      break;
-    }
-  }
-  return found;
-}
-
-function manifest(folder: string): { name?: string; version?: string; license?: string } {
-  try {
-    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name?: string; version?: string };
-  } catch {
-    return {};
-  }
-}
-
-/** The licences require that their text is distributed with the code. */
-export function licenses(packages: ReadonlyMap<string, string>): string {
-  return [...packages]
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, folder]) => {
-      const text = ['LICENSE', 'LICENSE.md', 'LICENSE.txt', 'LICENCE', 'license']
-        .map((file) => {
-          try {
-            return readFileSync(join(folder, file), 'utf8').trim();
-          } catch {
-            return undefined;
-          }
-        })
-        .find((found) => found !== undefined);
-      return `${name}\n\n${text ?? manifest(folder).license ?? 'licence not stated'}\n`;
-    })
-    .join(`\n${'-'.repeat(80)}\n\n`);
 }
 
 if (import.meta.main) {

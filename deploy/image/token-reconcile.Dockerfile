@@ -14,6 +14,7 @@ RUN ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
 COPY core core
 COPY adapters adapters
 COPY cli cli
+COPY deploy/bundle.ts deploy/bundle.ts
 COPY deploy/image deploy/image
 # The build fails if the bundle holds anything except this command.
 RUN ["/bin/sh", "-c", "set -eu; node=$(echo node_modules/node-linux-*/bin/node); mkdir /out; cp \"$node\" /out/node; /out/node deploy/image/build.ts --out /out --token-reconcile; /out/node /out/token-reconcile.cjs --help"]

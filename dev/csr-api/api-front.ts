@@ -18,7 +18,8 @@ import { certificateFacts } from '../../core/x509/read-certificate.ts';
 import { spkiPin } from '../../core/kubernetes/cluster-info.ts';
 import { encodeSubjectAltNames } from '../../core/x509/subject-alt-names.ts';
 import { encodeSubject } from '../../core/x509/distinguished-name.ts';
-import { encodeExtension, encodeTbs, extensionType } from '../../core/x509/tbs-certificate.ts';
+import { extensionType } from '../../core/x509/model.ts';
+import { encodeExtension, encodeTbs } from '../../core/x509/tbs-certificate.ts';
 
 export interface ApiFront {
   /** `127.0.0.1:<port>` */

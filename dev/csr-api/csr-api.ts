@@ -12,23 +12,15 @@ import { success } from '../../core/outcome/result.ts';
 import { problem } from './csr-rules.ts';
 import type { ApiProblem, Stored } from './csr-rules.ts';
 import { createCsrStore } from './csr-store.ts';
-import type { CsrStore, Requester } from './csr-store.ts';
+import type { CsrStore } from './csr-store.ts';
+import { allowedByKubeadm, requesterOf, reviewed } from './requesters.ts';
+import type { Review } from './requesters.ts';
 
 export interface CsrApi {
   readonly url: string;
   /** A kubeconfig for this server, in JSON; without `user`, the administrator's. */
   readonly kubeconfig: (user?: string) => string;
   readonly close: () => Promise<void>;
-}
-
-/** The fields of a SubjectAccessReview that answers can depend on here. */
-export interface Review {
-  readonly user: string;
-  readonly groups: readonly string[];
-  readonly verb: string;
-  readonly group: string;
-  readonly resource: string;
-  readonly subresource: string;
 }
 
 const collection = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
@@ -204,48 +196,6 @@ async function readObject(request: IncomingMessage, apiVersion: string, kind: st
   } catch {
     return problem(400, 'BadRequest', 'the body is not JSON');
   }
-}
-
-function requesterOf(request: IncomingMessage): Requester {
-  const username = request.headers['impersonate-user'];
-  if (typeof username !== 'string')
-    return { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
-  const groups = request.headersDistinct['impersonate-group'] ?? groupsOf(username);
-  return { username, groups: [...groups, 'system:authenticated'] };
-}
-
-/** The groups that the authenticators give bootstrap tokens and node certificates. */
-function groupsOf(username: string): readonly string[] {
-  if (username.startsWith('system:bootstrap:')) return ['system:bootstrappers', kubeadmTokens];
-  return username.startsWith('system:node:') ? ['system:nodes'] : [];
-}
-
-const kubeadmTokens = 'system:bootstrappers:kubeadm:default-node-token';
-
-function reviewed(object: JsonObject, allows: (review: Review) => boolean): Stored {
-  const spec = objectOf(object['spec']);
-  const { user, groups = [], resourceAttributes } = spec;
-  if (!Array.isArray(groups) || (groups.length === 0 && !user))
-    return problem(422, 'Invalid', 'spec.user: Required value: at least one of user or group must be specified');
-  const text = (value: unknown): string => (typeof value === 'string' ? value : '');
-  const { verb, group, resource, subresource } = objectOf(resourceAttributes);
-  const review: Review = {
-    user: text(user),
-    groups: groups.map(text),
-    verb: text(verb),
-    group: text(group),
-    resource: text(resource),
-    subresource: text(subresource),
-  };
-  const allowed = review.groups.includes('system:masters') || allows(review);
-  return success({ ...object, status: { allowed } });
-}
-
-/** The bindings that `kubeadm init` makes: requesters whose node requests are approved automatically. */
-function allowedByKubeadm({ groups, verb, group, resource, subresource }: Review): boolean {
-  if (verb !== 'create' || group !== 'certificates.k8s.io' || resource !== 'certificatesigningrequests') return false;
-  if (subresource === 'nodeclient') return groups.includes(kubeadmTokens);
-  return subresource === 'selfnodeclient' && groups.includes('system:nodes');
 }
 
 function send(response: ServerResponse, stored: Stored, okCode = 200): void {

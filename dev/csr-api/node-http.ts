@@ -127,12 +127,14 @@ function eventOf(request: IncomingMessage, body: Buffer): HttpEvent {
   };
 }
 
-function send(response: ServerResponse, { statusCode, headers, body }: HttpAnswer, closeAfter: boolean): void {
+function send(response: ServerResponse, answer: HttpAnswer, closeAfter: boolean): void {
   if (response.destroyed) return;
+  const { statusCode, headers } = answer;
+  const body = Buffer.from(answer.body, answer.isBase64Encoded === true ? 'base64' : 'utf8');
   response.writeHead(statusCode, {
     'content-type': 'application/json',
     ...headers,
-    'content-length': Buffer.byteLength(body),
+    'content-length': body.length,
     ...(closeAfter ? { connection: 'close' } : {}),
   });
   response.end(body);

@@ -32,12 +32,12 @@ export interface DemoNode {
 
 export function createNode(options: {
   readonly folder: string;
-  /** The machine's metadata service. */
-  readonly imdsUrl: string;
+  /** How the program reaches what proves the machine. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly ahead: () => number;
   readonly signal: AbortSignal;
 }): DemoNode {
-  const { folder, imdsUrl, ahead, signal } = options;
+  const { folder, environment, ahead, signal } = options;
   const program = join(folder, 'kubelet-authenticator');
   const [directory, cache] = [join(folder, 'kubernetes'), join(folder, 'cache')];
   mkdirSync(directory);
@@ -53,8 +53,8 @@ export function createNode(options: {
   async function start(file: string, args: readonly string[]): Promise<ProcessResult> {
     const env = {
       PATH: dirname(process.execPath),
+      ...environment,
       CLOCK_AHEAD: String(ahead()),
-      AWS_EC2_METADATA_SERVICE_ENDPOINT: imdsUrl,
       KUBERNETES_EXEC_INFO: JSON.stringify({
         apiVersion: 'client.authentication.k8s.io/v1',
         kind: 'ExecCredential',

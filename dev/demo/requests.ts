@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubernetesApi } from '../../adapters/kubernetes/api.ts';
 import type { ApiAnswer, JsonObject } from '../../core/ports/kubernetes-api.ts';
-import { nameOf } from '../csr-api/csr-object.ts';
+import { approved, conditionIn, nameOf } from '../csr-api/csr-object.ts';
 import type { DemoStack } from './stack.ts';
 import type { AskedCertificate, CertificateQuestion } from './kubelet.ts';
 import { DemoFailure } from './scenario.ts';
@@ -20,6 +20,17 @@ export async function postRequest(
   terminal.step('request', `${nameOf(object)}, by ${username}`);
   terminal.step('', `O=${organization}, CN=${commonName}`);
   return object;
+}
+
+export async function approve(object: JsonObject, stack: DemoStack, { terminal, signal }: DemoWorld): Promise<void> {
+  const answer = await stack.cluster.requests.updateApproval(approved(object), signal);
+  present(answer, 'the request could not be approved');
+  terminal.step('approved', `as \`kubectl certificate approve ${nameOf(object)}\` does it`);
+}
+
+export function failureIn(object: JsonObject): string | undefined {
+  const failed = conditionIn(object, 'Failed');
+  return failed === undefined ? undefined : `${failed.reason ?? ''}: ${failed.message ?? ''}`;
 }
 
 /** Reads the request repeatedly until `look` finds something or the time of the demo is over. */

@@ -1,9 +1,13 @@
 /** Starts every part of a request's path on this machine: CA, ledger, sign endpoint, cluster API, relay. */
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectKubernetes } from '../../adapters/kubernetes/api.ts';
 import type { KubernetesApi } from '../../adapters/kubernetes/api.ts';
+import { ulid } from '../../core/attestation/records/ulid.ts';
+import { revokedSource } from '../../adapters/signing-api/revoked.ts';
+import type { RevokedSource } from '../../adapters/signing-api/revoked.ts';
 import { connectSigner } from '../../adapters/signing-api/client.ts';
 import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
@@ -13,6 +17,7 @@ import { createRelay } from '../../lambdas/watch-relay/relay.ts';
 import { systemClock } from '../../lambdas/watch-relay/runtime/system-clock.ts';
 import { startCsrApi } from '../csr-api/csr-api.ts';
 import { openSignService, serveSignService } from '../serve/sign-service.ts';
+import type { SignService } from '../serve/sign-service.ts';
 import type { DemoWorld } from './scenario.ts';
 
 /** The user of a bootstrap token. */
@@ -30,6 +35,14 @@ export interface DemoStack {
   readonly node: KubernetesApi;
   /** A client that impersonates this user and their groups. Only the stand-in accepts impersonation without a check. */
   readonly as: (username: string) => KubernetesApi;
+  /** Replaces the rules, as a deployment does. CAs and records of a data folder stay. */
+  readonly deploy: (cluster: ClusterConfiguration) => Promise<void>;
+  /** Puts a machine on the operator's list, as `countersign machines allow` does. */
+  readonly allowMachine: (name: string, nodeName?: string) => Promise<void>;
+  /** The list of revoked certificates, as the relay fetches it. */
+  readonly revoked: RevokedSource;
+  /** Fetches the CRL of the first CA over HTTP: DER. */
+  readonly crl: () => Promise<Uint8Array>;
   /** The last warnings of the sign function and the relay, to explain a failure. */
   readonly complaints: () => readonly string[];
   readonly close: () => Promise<void>;
@@ -41,6 +54,8 @@ export async function startDemoStack(
   aws?: AwsPorts,
   /** Absent = the clock of this machine. */
   now?: () => number,
+  /** Absent = CAs and records are in memory. */
+  dataFolder?: string,
 ): Promise<DemoStack> {
   const cleanups: (() => unknown)[] = [];
   const close = async (): Promise<void> => {
@@ -52,17 +67,20 @@ export async function startDemoStack(
     complaints.splice(0, complaints.length - 4);
   };
   try {
-    const service = await openSignService({
-      clusters: [cluster],
-      log: (entry) => {
-        if (entry.level !== 'info') complain(`sign function: ${entry.why ?? entry.outcome}, ${whyOf(entry)}`);
-      },
-      ...(world.wrapAuthority === undefined ? {} : { wrapAuthority: world.wrapAuthority }),
-      ...(aws === undefined ? {} : { aws }),
-      ...(now === undefined ? {} : { now }),
-    });
-    cleanups.push(service.close);
-    const http = await serveSignService(service, 0);
+    const open = (rules: ClusterConfiguration): Promise<SignService> =>
+      openSignService({
+        clusters: [rules],
+        log: (entry) => {
+          if (entry.level !== 'info') complain(`sign function: ${entry.why ?? entry.outcome}, ${whyOf(entry)}`);
+        },
+        ...(world.wrapAuthority === undefined ? {} : { wrapAuthority: world.wrapAuthority }),
+        ...(aws === undefined ? {} : { aws }),
+        ...(now === undefined ? {} : { now }),
+        ...(dataFolder === undefined ? {} : { dataFolder }),
+      });
+    let service = await open(cluster);
+    cleanups.push(() => service.close());
+    const http = await serveSignService({ handler: (event) => service.handler(event) }, 0);
     cleanups.push(http.close);
     const base = `${http.url}/v1/clusters/${cluster.name}`;
 
@@ -98,6 +116,8 @@ export async function startDemoStack(
         },
       },
     );
+    // By its name: the bundle without one has only CAs of logins, and the demo in a real cluster has a signer of its own.
+    const [firstCa = ''] = cluster.cas.keys();
     const stop = new AbortController();
     const running = relay.run(stop.signal);
     cleanups.push(async () => {
@@ -108,12 +128,25 @@ export async function startDemoStack(
     const [ca = ''] = cluster.cas.keys();
     return {
       signUrl: `${base}/sign`,
-      trustBundle: async () => (await fetch(`${base}/trust-bundle`)).text(),
+      trustBundle: async () => (await fetch(`${base}/trust-bundle/${firstCa}`)).text(),
       caKeyId: service.authority(cluster.name, ca).signer.keyId,
       server: admin.server,
       cluster: admin,
       node,
       as: (username) => connect(loginOf(username)),
+      async deploy(rules) {
+        const before = service;
+        service = await open(rules);
+        before.close();
+      },
+      async allowMachine(name, nodeName) {
+        const [at, by, reason] = [Date.now(), 'operator', 'demo'];
+        const entry = { name, ...(nodeName === undefined ? {} : { nodeName }), addresses: [], dnsNames: [] };
+        const item = { id: ulid(at, randomBytes(10)), at, by, action: 'allow', subject: name, reason } as const;
+        await service.attestations(cluster.name)?.register.allowMachine({ ...entry, addedAt: at, by, reason }, item);
+      },
+      revoked: revokedSource(endpoint.revoked, cluster.name),
+      crl: async () => (await fetch(`${base}/crl/${ca}`)).bytes(),
       complaints: () => complaints,
       close,
     };

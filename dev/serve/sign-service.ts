@@ -2,12 +2,15 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { ec2Endpoint } from '../../adapters/aws/ec2.ts';
+import { ec2Endpoint, endorsementKeyEndpoint } from '../../adapters/aws/ec2.ts';
 import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
 import type { EmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
 import { createEmbeddedCa, temporaryCa } from '../../adapters/embedded/authority.ts';
+import { issuersFirst } from '../../core/ca/make-ca-certificate.ts';
 import { embeddedData } from '../../adapters/embedded/data.ts';
 import { openEmbeddedLedger } from '../../adapters/embedded/ledger.ts';
+import { openEmbeddedRevocations } from '../../adapters/embedded/revocations.ts';
+import type { EmbeddedRevocations } from '../../adapters/embedded/revocations.ts';
 import type { EmbeddedLedger } from '../../adapters/embedded/ledger.ts';
 import { attestCall } from '../../adapters/lambda/attest-call.ts';
 import type { HttpHandler } from '../../adapters/lambda/http.ts';
@@ -16,6 +19,7 @@ import { stsEndpoint } from '../../adapters/aws/sts.ts';
 import type { AttestPorts } from '../../core/attest.ts';
 import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
 import { createProviders } from '../../core/attestation/providers.ts';
+import type { ProviderPorts } from '../../core/attestation/providers.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import type { ClusterAttestation } from '../../core/configuration/model/attestation.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
@@ -37,6 +41,8 @@ export interface SignServiceOptions {
   readonly log: (entry: CallLogEntry) => void;
   /** A stand-in for STS and EC2. Default: AWS. */
   readonly aws?: AwsPorts;
+  /** A stand-in for Google. Default: none, and clusters that take evidence of Google's VMs are not served. */
+  readonly google?: Pick<ProviderPorts, 'compute' | 'googleKeySet'>;
   /** Absent = the clock of this machine. */
   readonly now?: () => number;
   /** Wraps each CA; only for tests that need a faulty key. */
@@ -56,6 +62,7 @@ interface ClusterState {
   readonly store: EmbeddedLedger;
   readonly authorities: ReadonlyMap<string, Authority>;
   readonly attestations: EmbeddedAttestations;
+  readonly revocations: EmbeddedRevocations;
   /** Only for a cluster that demands attestation. */
   readonly providers?: AttestPorts['providers'];
 }
@@ -63,8 +70,9 @@ interface ClusterState {
 export async function openSignService(options: SignServiceOptions): Promise<SignService> {
   const states = new Map<string, ClusterState>();
   const close = (): void => {
-    for (const { store, attestations } of states.values()) {
+    for (const { store, attestations, revocations } of states.values()) {
       store.close();
+      revocations.close();
       attestations.close();
     }
   };
@@ -95,6 +103,7 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
     ...shared,
     version,
     ledger: (cluster) => state(cluster).store.ledger,
+    crls: (cluster) => state(cluster).revocations.crls,
     locks: (cluster) => state(cluster).attestations.store,
     authority: async (cluster, ca) => authority(cluster, ca),
     attestations: (cluster) => {
@@ -110,7 +119,7 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
 }
 
 /** Serves both handlers over HTTP on loopback; port 0 selects a free port. */
-export function serveSignService(service: SignService, port: number): Promise<HttpService> {
+export function serveSignService(service: Pick<SignService, 'handler'>, port: number): Promise<HttpService> {
   return serveHttp(service.handler, {
     port,
     maxBodyBytes: maxCallBytes,
@@ -121,27 +130,33 @@ export function serveSignService(service: SignService, port: number): Promise<Ht
 
 async function openCluster(
   cluster: ClusterConfiguration,
-  { dataFolder, wrapAuthority, aws }: SignServiceOptions,
+  { dataFolder, wrapAuthority, aws, google }: SignServiceOptions,
 ): Promise<ClusterState> {
   const data = dataFolder === undefined ? undefined : embeddedData(dataFolder, cluster.name);
   const authorities = new Map<string, Authority>();
-  for (const ca of cluster.cas.values()) {
+  for (const ca of issuersFirst(cluster.cas)) {
     const origin = { now: Date.now(), randomBytes };
     const authority =
       data === undefined
-        ? await temporaryCa(ca, origin)
+        ? await temporaryCa(ca, origin, ca.kind === 'issued' ? authorities.get(ca.issuedBy) : undefined)
         : (await createEmbeddedCa(data.caFolder, ca, origin)).authority;
     authorities.set(ca.name, wrapAuthority?.(authority) ?? authority);
   }
   if (data !== undefined) mkdirSync(dirname(data.ledgerFile), { recursive: true });
+  const store = openEmbeddedLedger(data?.ledgerFile ?? ':memory:');
+  const attestations = openEmbeddedAttestations(data?.attestationsFile ?? ':memory:');
+  const revocations = openEmbeddedRevocations(data?.revocationsFile ?? ':memory:');
+  const { challengeKey, store: records } = attestations;
+  const tpm = { challengeKey, randomBytes, findMachine: (machine: string) => records.findMachine(machine) };
   return {
     configuration: cluster,
-    store: openEmbeddedLedger(data?.ledgerFile ?? ':memory:'),
+    store,
     authorities,
-    attestations: openEmbeddedAttestations(data?.attestationsFile ?? ':memory:'),
+    attestations,
+    revocations,
     ...(cluster.attestation === undefined
       ? {}
-      : { providers: createProviders(cluster.attestation, awsPorts(cluster.attestation, aws)) }),
+      : { providers: createProviders(cluster.attestation, { ...awsPorts(cluster.attestation, aws), ...google, tpm }) }),
   };
 }
 
@@ -151,7 +166,8 @@ function awsPorts({ aws: settings }: ClusterAttestation, standIn: AwsPorts | und
   // The SDK's own clients read AWS_ENDPOINT_URL_EC2 themselves.
   const endpoint = process.env['AWS_ENDPOINT_URL_STS'];
   const sts = stsEndpoint(endpoint === undefined ? {} : { endpoint });
-  return { aws: { sts, ec2: ec2Endpoint(), regionCertificates: readRegionCertificates(settings) } };
+  const regionCertificates = readRegionCertificates(settings);
+  return { aws: { sts, ec2: ec2Endpoint(), endorsementKeys: endorsementKeyEndpoint(), regionCertificates } };
 }
 
 function present<T>(value: T | undefined, what: string): T {

@@ -9,10 +9,12 @@ import type { Slot } from '../files/cache.ts';
 import { clientSlot } from './credential.ts';
 import type { Dependencies } from './credential.ts';
 import type { NodeProviderPort } from '../providers/provider.ts';
+import type { UseTpm } from '../providers/tpm.ts';
 import type { ClusterApi, ClusterPlace } from '../request/cluster.ts';
 import type { Login } from '../request/login.ts';
 import { clientUsages, servingUsages } from '../request/request.ts';
 import type { Wanted } from '../request/request.ts';
+import { nitroTpmKeyKind } from '../settings/settings.ts';
 import type { Settings } from '../settings/settings.ts';
 
 export interface CertificateSpec {
@@ -54,20 +56,60 @@ async function makeProvider(settings: Settings): Promise<NodeProviderPort> {
   return evidenceVersion === undefined ? provider : { ...provider, versions: [evidenceVersion] };
 }
 
-async function providerOf({ provider, nodeName }: Settings): Promise<NodeProviderPort> {
-  switch (provider) {
-    case 'aws': {
-      const [{ awsProvider }, { connectImds }, { signIdentityProof }] = await Promise.all([
-        import('../providers/aws.ts'),
-        import('../../adapters/aws/imds.ts'),
-        import('../../adapters/aws/sigv4-identity.ts'),
+async function providerOf(settings: Settings): Promise<NodeProviderPort> {
+  switch (settings.provider) {
+    case 'aws':
+      return instanceProvider();
+    case 'aws-nitrotpm': {
+      const [aws, useTpm, { awsNitroTpmProvider }] = await Promise.all([
+        instanceProvider(),
+        tpmOf(settings),
+        import('../providers/aws-nitrotpm.ts'),
       ]);
-      const imds = connectImds({ endpoint: process.env['AWS_EC2_METADATA_SERVICE_ENDPOINT'] });
-      return awsProvider(imds, signIdentityProof);
+      return awsNitroTpmProvider(aws, useTpm, nitroTpmKeyKind(settings));
+    }
+    case 'tpm': {
+      const [useTpm, { tpmProvider }] = await Promise.all([tpmOf(settings), import('../providers/tpm.ts')]);
+      return tpmProvider(useTpm, settings.endorsementKey);
+    }
+    case 'x509': {
+      const [{ x509Provider }, { readOwnFile, readOwnSecret }] = await Promise.all([
+        import('../providers/x509.ts'),
+        import('../files/own-files.ts'),
+      ]);
+      const { attestationCertificateFile: certificate = '', attestationKeyFile: key = '', attestationName } = settings;
+      // Read for each proof, because programs such as spiffe-helper replace the files when they renew the certificate.
+      return x509Provider(
+        () => ({ certificatePem: readOwnFile(certificate), keyPem: readOwnSecret(key) }),
+        attestationName,
+      );
+    }
+    case 'gce': {
+      const [{ gceProvider }, { connectMetadata }] = await Promise.all([
+        import('../providers/gce.ts'),
+        import('../../adapters/google/metadata.ts'),
+      ]);
+      return gceProvider(connectMetadata({ host: process.env['GCE_METADATA_HOST'] }));
     }
     case 'insecure': {
       const { insecureProvider } = await import('../providers/insecure.ts');
-      return insecureProvider(nodeName);
+      return insecureProvider(settings.nodeName);
     }
   }
+}
+
+async function instanceProvider(): Promise<NodeProviderPort> {
+  const [{ awsProvider }, { connectImds }, { signIdentityProof }] = await Promise.all([
+    import('../providers/aws.ts'),
+    import('../../adapters/aws/imds.ts'),
+    import('../../adapters/aws/sigv4-identity.ts'),
+  ]);
+  const imds = connectImds({ endpoint: process.env['AWS_EC2_METADATA_SERVICE_ENDPOINT'] });
+  return awsProvider(imds, signIdentityProof);
+}
+
+async function tpmOf({ cacheDirectory: directory }: Settings): Promise<UseTpm> {
+  const { withTpm } = await import('../providers/tpm-tools.ts');
+  const { TPM2TOOLS_TCTI: tcti, PATH: path } = process.env;
+  return (work) => withTpm({ directory, tcti, path }, work);
 }

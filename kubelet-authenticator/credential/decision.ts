@@ -1,6 +1,8 @@
 /** Reads the decision from a CertificateSigningRequest. */
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
-import { objectOf } from '../../core/encoding/json-object.ts';
+import { objectOf, parsedObject } from '../../core/encoding/json-object.ts';
+
+import type { Challenge } from '../providers/provider.ts';
 
 export type Decision =
   /** PEM, as in status.certificate. */
@@ -28,8 +30,28 @@ export function resourceVersionIn(object: JsonObject): string {
   return typeof resourceVersion === 'string' ? resourceVersion : '';
 }
 
-/** The approver writes this annotation with its refusal (docs/attestation.md). */
+/** The approver writes these annotations with its refusal (docs/attestation.md). */
 export function supportedVersions(object: JsonObject): readonly string[] {
-  const value = objectOf(objectOf(object['metadata'])['annotations'])['countersign.dev/supported-attestation-versions'];
-  return typeof value === 'string' ? value.split(/[\s,]+/).filter((version) => version !== '') : [];
+  const value = annotation(object, 'countersign.dev/supported-attestation-versions') ?? '';
+  return value.split(/[\s,]+/).filter((version) => version !== '');
+}
+
+/** undefined unless of version 1 and complete. Users of the cluster can change it; then the machine cannot open the credential. */
+export function challengeIn(object: JsonObject): Challenge | undefined {
+  const text = annotation(object, 'countersign.dev/attestation-challenge') ?? '';
+  const { v, challenge, credential } = (text.length <= mostChallengeCharacters && parsedObject(text)) || {};
+  if (v !== 1 || !isMatch(challenge, /^[\w-]+$/) || !isMatch(credential, /^[A-Za-z0-9+/]+={0,2}$/)) return undefined;
+  return { challenge, credential };
+}
+
+/** The credential for an RSA key of 4096 bits has 800. */
+const mostChallengeCharacters = 4_096;
+
+function annotation(object: JsonObject, name: string): string | undefined {
+  const value = objectOf(objectOf(object['metadata'])['annotations'])[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+function isMatch(value: unknown, pattern: RegExp): value is string {
+  return typeof value === 'string' && pattern.test(value);
 }

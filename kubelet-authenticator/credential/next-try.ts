@@ -2,15 +2,20 @@
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { newKey } from '../request/request.ts';
 import type { Attempt } from './attempt.ts';
-import { supportedVersions } from './decision.ts';
+import { challengeIn, supportedVersions } from './decision.ts';
 import type { WorkState } from './work.ts';
 
 /** Requests sent at once after a refusal, with other evidence or another key. Then the node backs off. */
 export const maxRetries = 3;
+/** Challenges in a row that a node answers at once: the first may come too late or be changed on its way. */
+const maxChallenges = 3;
+/** The approver accepts an answer for two minutes. What is left is for the TPM and the way. */
+const challengeMilliseconds = 90_000;
 
 /** The change of the state. undefined if an operator must act: another request would be refused too. */
 export function nextTry(attempt: Attempt, reason: string, object: JsonObject): Partial<WorkState> | undefined {
   const { spec, state, cached, login } = attempt;
+  if (reason === 'AttestationChallenge') return answerNext(attempt, object);
   if (state.retries >= maxRetries) return undefined;
   switch (reason) {
     // The evidence expired before the approver or the signer saw it, for example during an outage.
@@ -36,6 +41,16 @@ export function nextTry(attempt: Attempt, reason: string, object: JsonObject): P
     default:
       return undefined;
   }
+}
+
+/** A challenge is part of the first use of a machine, so it counts neither as a refusal nor as a retry. */
+function answerNext({ spec, state }: Attempt, object: JsonObject): Partial<WorkState> | undefined {
+  const challenge = spec.provider.answersChallenges === true ? challengeIn(object) : undefined;
+  if (challenge === undefined)
+    spec.dependencies.log('the approver demands an answer to a challenge that this node cannot read');
+  if (challenge === undefined || state.challenges >= maxChallenges) return undefined;
+  const until = spec.dependencies.now() + challengeMilliseconds;
+  return { challenge: { ...challenge, until }, challenges: state.challenges + 1, retries: state.retries };
 }
 
 /** The version of evidence to send. */

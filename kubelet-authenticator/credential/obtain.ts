@@ -10,6 +10,7 @@ import { errorMessage } from '../../core/outcome/error-message.ts';
 import { CacheWriteError, makeDirectory, tidy } from '../files/cache.ts';
 import type { Credential } from '../files/check-credential.ts';
 import { takeLock } from '../files/lock.ts';
+import { ChallengeRefusedError } from '../providers/provider.ts';
 import { LoginError } from '../request/login.ts';
 import { makeRequest } from '../request/request.ts';
 import { fallBackToBootstrap, startAttempt, update } from './attempt.ts';
@@ -105,7 +106,15 @@ async function tryOnce(attempt: Attempt, until: number): Promise<Progress | 'aga
 async function prepareRequest(attempt: Attempt): Promise<PendingRequest> {
   const { spec, state } = attempt;
   const now = spec.dependencies.now();
-  const made = await makeRequest(spec.settings, spec.wanted, state.keyPem, spec.provider, versionOf(attempt), now);
+  const challenge = state.challenge !== undefined && now < state.challenge.until ? state.challenge : undefined;
+  const how = { version: versionOf(attempt), challenge, refused: state.refusals > 0, now };
+  const made = await makeRequest(spec.settings, spec.wanted, state.keyPem, spec.provider, how).catch(
+    (error: unknown) => {
+      // Without an answer the next request gets another challenge.
+      if (error instanceof ChallengeRefusedError) update(attempt, { challenge: undefined });
+      throw error;
+    },
+  );
   const request = { ...made, createdAt: spec.dependencies.now() };
   update(attempt, { request });
   return request;
@@ -182,7 +191,9 @@ function afterRefusal(
   const message = `request ${name} was ${type === 'Denied' ? 'denied' : 'refused'} (${reason}): ${why}`;
   const change = nextTry(attempt, reason, object);
   if (change === undefined) return backOff(attempt, message);
-  update(attempt, { ...change, request: undefined, retries: attempt.state.retries + 1 });
+  // Each challenge is answered once.
+  const { retries } = attempt.state;
+  update(attempt, { request: undefined, challenge: undefined, retries: retries + 1, ...change });
   attempt.spec.dependencies.log(`${message}; sending another request`);
   return 'again';
 }
@@ -191,7 +202,8 @@ function afterRefusal(
 function backOff(attempt: Attempt, message: string): Progress {
   const refusals = attempt.state.refusals + 1;
   const until = attempt.spec.dependencies.now() + Math.min(hour, minute * 2 ** (refusals - 1));
-  update(attempt, { request: undefined, refusals, retries: 0, backoff: { until, message } });
+  const fresh = { request: undefined, challenge: undefined, retries: 0, challenges: 0 };
+  update(attempt, { ...fresh, refusals, backoff: { until, message } });
   return { kind: 'refused', message, askAgainAt: until };
 }
 

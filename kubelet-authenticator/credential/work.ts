@@ -1,12 +1,13 @@
 /**
  * The state of an unfinished attempt, kept between calls of the program: the key, which survives every failed attempt, the
- * pending request, and the backoff after a refusal. Written before each step that has an effect outside.
+ * pending request, the approver's challenge, and the backoff after a refusal. Written before each step that has an effect outside.
  */
 import { createHash, createPrivateKey } from 'node:crypto';
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import { readText, workFile } from '../files/cache.ts';
 import type { Slot } from '../files/cache.ts';
+import type { Challenge } from '../providers/provider.ts';
 import type { Wanted } from '../request/request.ts';
 import type { Settings } from '../settings/settings.ts';
 
@@ -21,10 +22,19 @@ export interface WorkState {
   readonly refusals: number;
   readonly retries: number;
   readonly keysGivenUp: number;
+  /** Count of consecutive challenges. */
+  readonly challenges: number;
+  /** What the next request answers. */
+  readonly challenge?: PendingChallenge | undefined;
   /** The version of evidence that the approver accepts, if a refusal named one. */
   readonly evidenceVersion?: string;
   /** After a refusal the node sends no request before `until`. */
   readonly backoff?: { readonly until: number; readonly message: string } | undefined;
+}
+
+export interface PendingChallenge extends Challenge {
+  /** From this moment on no request answers it: the approver would refuse the answer as too late. */
+  readonly until: number;
 }
 
 export interface PendingRequest {
@@ -47,31 +57,38 @@ export function loadWork(slot: Slot, purpose: string): Result<WorkState | undefi
 }
 
 export function newWork(purpose: string, keyPem: string): WorkState {
-  return { version: 1, purpose, keyPem, unanswered: 0, refusals: 0, retries: 0, keysGivenUp: 0 };
+  return { version: 1, purpose, keyPem, unanswered: 0, refusals: 0, retries: 0, keysGivenUp: 0, challenges: 0 };
 }
 
 export function purposeOf(settings: Settings, { signerName, usages, names }: Wanted): string {
-  const { nodeName, clusterName, audience, provider, keyKind, evidenceVersion } = settings;
-  const fields = [nodeName, clusterName, audience, provider, keyKind, evidenceVersion, signerName, usages, names];
+  const { nodeName, clusterName, audience, provider, keyKind, evidenceVersion, endorsementKey } = settings;
+  const ofProvider = [provider, evidenceVersion, endorsementKey];
+  const fields = [nodeName, clusterName, audience, ofProvider, keyKind, signerName, usages, names];
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
 
 /** undefined unless complete and of the right types: the file may have been edited or written by another version. */
 function decodeWork(text: string): WorkState | undefined {
   try {
-    const state = JSON.parse(text) as WorkState;
-    const numbers = [state.unanswered, state.refusals, state.retries, state.keysGivenUp];
+    // A file that an earlier version wrote has no `challenges`. Its key must not be lost.
+    const state: WorkState = { challenges: 0, ...(JSON.parse(text) as Omit<WorkState, 'challenges'>) };
+    const numbers = [state.unanswered, state.refusals, state.retries, state.keysGivenUp, state.challenges];
     if (state.version !== 1 || typeof state.purpose !== 'string' || !numbers.every(Number.isSafeInteger))
       return undefined;
     createPrivateKey(state.keyPem);
-    const { request, backoff, evidenceVersion } = state;
+    const { request, challenge, backoff, evidenceVersion } = state;
     if (request !== undefined && !isRequest(request)) return undefined;
+    if (challenge !== undefined && !isChallenge(challenge)) return undefined;
     if (backoff !== undefined && !(Number.isFinite(backoff.until) && typeof backoff.message === 'string'))
       return undefined;
     return evidenceVersion === undefined || typeof evidenceVersion === 'string' ? state : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isChallenge({ challenge, credential, until }: PendingChallenge): boolean {
+  return typeof challenge === 'string' && typeof credential === 'string' && Number.isFinite(until);
 }
 
 function isRequest({ name, text, createdAt, staleAt, username }: PendingRequest): boolean {

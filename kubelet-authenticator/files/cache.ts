@@ -19,7 +19,8 @@ import { checkOwnDirectory, checkOwnPlace, readCacheFile, UnsafeFileError } from
 
 export interface Slot {
   readonly directory: string;
-  readonly name: 'client' | 'serving';
+  /** `tpm`: the lock and the private directory of providers/tpm-tools.ts. */
+  readonly name: 'client' | 'serving' | 'tpm';
 }
 
 export interface StoredCredential {

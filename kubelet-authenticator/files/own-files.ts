@@ -30,6 +30,7 @@ export class UnsafeFileError extends Error {
 }
 
 const writableByOthers = 0o022;
+const readableByOthers = 0o004;
 const sticky = 0o1000;
 const maxLinks = 40;
 
@@ -60,6 +61,15 @@ export function checkOwnPlace(path: string): void {
 /** The text of a file that the operator named. Throws UnsafeFileError or the file system's error. */
 export function readOwnFile(path: string): string {
   return readCacheFile(walk(path));
+}
+
+/** Like `readOwnFile`, for a private key of the operator: users other than the owner and the group must not be able to read it. */
+export function readOwnSecret(path: string): string {
+  const real = walk(path);
+  const { mode } = lstatSync(real);
+  if ((mode & readableByOthers) !== 0)
+    throw new UnsafeFileError(real, `can be read by other users (mode ${modeText(mode)}): chmod o-rwx ${real}`);
+  return readCacheFile(real);
 }
 
 /** Like `readOwnFile`, but also reads a pipe: `--token-file /dev/stdin`, `--token-file <(command)`. */
@@ -154,8 +164,12 @@ function checkMode(path: string, { mode }: Stats): void {
   if ((mode & writableByOthers) !== 0)
     throw new UnsafeFileError(
       path,
-      `can be written by other users (mode ${(mode & 0o7777).toString(8).padStart(4, '0')}): chmod go-w ${path}, or use another place`,
+      `can be written by other users (mode ${modeText(mode)}): chmod go-w ${path}, or use another place`,
     );
+}
+
+function modeText(mode: number): string {
+  return (mode & 0o7777).toString(8).padStart(4, '0');
 }
 
 function isLink(path: string): UnsafeFileError {

@@ -23,6 +23,10 @@ export const joinOptions = {
   'client-ca-bundle': { type: 'string' },
   'key-kind': { type: 'string' },
   'evidence-version': { type: 'string' },
+  'endorsement-key': { type: 'string' },
+  'attestation-certificate': { type: 'string' },
+  'attestation-key': { type: 'string' },
+  'attestation-name': { type: 'string' },
   directory: { type: 'string' },
   'cache-dir': { type: 'string' },
   command: { type: 'string' },
@@ -54,7 +58,12 @@ Which node:
   --node-name NAME            default: the host name of this machine
   --audience NAME             the deployment, as countersign token create prints it: <account>/<region>/<cluster>
   --cluster-name NAME         the cluster's name in countersign.yaml (default: the last part of the audience)
-  --provider aws|insecure     how this machine proves its identity (default aws)
+  --provider aws|aws-nitrotpm|tpm|x509|gce|insecure   how this machine proves its identity (default aws)
+  --endorsement-key KIND      provider tpm: rsa-2048, p-256 or p-384 (default: the first of which the TPM has a certificate);
+                              provider aws-nitrotpm: rsa-2048 (the default) or p-384
+  --attestation-certificate FILE   provider x509: the certificate of this machine (PEM), and the CAs between it and its root
+  --attestation-key FILE      provider x509: the key of that certificate (PEM)
+  --attestation-name KIND     provider x509: uri, cn or dns, the kind of name that identifies this machine (default: the first that it has)
   --signer-name NAME          default: cluster.x-k8s.io/kube-apiserver-client-kubelet-<provider>
   --client-ca-bundle FILE     CAs of client certificates; the plugin replaces a certificate of any other CA
   --keep-bootstrap-token      leave the token on disk after the first certificate; by default it is removed

@@ -12,9 +12,11 @@ export interface NodeProviderPort {
    * another machine's (Cluster API's proposal). Then the node renews with its bootstrap credentials and the same key.
    */
   readonly renews: boolean;
+  /** Whether it can answer a challenge of the approver. Absent: it cannot. */
+  readonly answersChallenges?: boolean;
   /** Identifies the machine. Throws on a temporary failure. */
   describe(): Promise<MachineDescription>;
-  /** Throws on a temporary failure. */
+  /** Throws on a temporary failure, and ChallengeRefusedError. */
   makeEvidence(question: EvidenceQuestion): Promise<MadeEvidence>;
 }
 
@@ -34,7 +36,23 @@ export interface EvidenceQuestion {
   readonly binding: (nonce: string) => string;
   /** Random, base64url. Each proof is accepted once: without a nonce, two proofs of one second could be identical. */
   readonly nonce: string;
+  /** The approver's answer to the last request, if it was a challenge that this evidence must answer. */
+  readonly challenge?: Challenge | undefined;
+  /** Whether an approver refused the last request: evidence may then say more, so that the next refusal can. Absent: no. */
+  readonly refused?: boolean;
   readonly now: number;
+}
+
+export interface Challenge {
+  /** Names the challenge: sent back as it came. base64url. */
+  readonly challenge: string;
+  /** What only the challenged machine can open. base64. */
+  readonly credential: string;
+}
+
+/** The machine cannot open the credential of this challenge, now or later. Another challenge may be right. */
+export class ChallengeRefusedError extends Error {
+  override readonly name = 'ChallengeRefusedError';
 }
 
 export interface MadeEvidence {

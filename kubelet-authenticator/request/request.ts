@@ -16,9 +16,10 @@ import { evidenceLabels } from '../../core/attestation/evidence/evidence.ts';
 import { toPem } from '../../core/encoding/pem.ts';
 import { encodeSubject } from '../../core/x509/distinguished-name.ts';
 import { encodeSubjectAltNames } from '../../core/x509/subject-alt-names.ts';
-import { algorithmIdentifiers, encodeExtension, extensionType } from '../../core/x509/tbs-certificate.ts';
+import { algorithmIdentifiers, extensionType } from '../../core/x509/model.ts';
+import { encodeExtension } from '../../core/x509/tbs-certificate.ts';
 import type { Names } from '../files/check-credential.ts';
-import type { NodeProviderPort } from '../providers/provider.ts';
+import type { EvidenceQuestion, NodeProviderPort } from '../providers/provider.ts';
 import type { NodeKeyKind, Settings } from '../settings/settings.ts';
 
 export interface Wanted {
@@ -36,12 +37,11 @@ export interface MadeRequest {
 }
 
 export async function makeRequest(
-  settings: Settings,
+  settings: Pick<Settings, 'nodeName' | 'clusterName' | 'audience'>,
   wanted: Wanted,
   keyPem: string,
   provider: NodeProviderPort,
-  version: string,
-  now: number,
+  { version, challenge, refused = false, now }: Pick<EvidenceQuestion, 'version' | 'challenge' | 'refused' | 'now'>,
 ): Promise<MadeRequest> {
   const { nodeName, clusterName, audience } = settings;
   const key = createPrivateKey(keyPem);
@@ -52,6 +52,8 @@ export async function makeRequest(
     clusterName,
     binding: (nonce) => bindingDigest({ audience, signerName: wanted.signerName, nodeName, nonce, spki }),
     nonce: randomBytes(16).toString('base64url'),
+    challenge,
+    refused,
     now,
   });
   const text = [

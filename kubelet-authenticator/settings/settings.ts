@@ -5,6 +5,7 @@
  * Loaded by every call of the kubelet, so it imports little.
  */
 import { parsedObject } from '../../core/encoding/json-object.ts';
+import type { NameKind } from '../../core/policy/name-templates.ts';
 import { isAbsolute, join } from 'node:path';
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
@@ -13,14 +14,32 @@ export const keyKinds = ['P-256', 'P-384', 'P-521', 'RSA-2048', 'RSA-3072', 'RSA
 export type NodeKeyKind = (typeof keyKinds)[number];
 
 /** The wire names of providers/. */
-const nodeProviders = ['aws', 'insecure'] as const;
+const nodeProviders = ['aws', 'aws-nitrotpm', 'tpm', 'x509', 'gce', 'insecure'] as const;
 export type NodeProvider = (typeof nodeProviders)[number];
 
 /** Versions of evidence that each provider makes, newest first (docs/attestation.md). */
 export const evidenceVersions = {
   aws: ['aws/v2', 'aws/v1'],
+  'aws-nitrotpm': ['aws-nitrotpm/v1'],
+  tpm: ['tpm/v1'],
+  x509: ['x509/v1'],
+  gce: ['gce/v1'],
   insecure: ['insecure/v1'],
 } as const satisfies Readonly<Record<NodeProvider, readonly string[]>>;
+
+/** Of a TPM. The operator's list names machines by this key. */
+export const endorsementKeyKinds = ['rsa-2048', 'p-256', 'p-384'] as const;
+export type EndorsementKeyKind = (typeof endorsementKeyKinds)[number];
+/** Those that EC2 names. */
+const nitroTpmKeyKinds = ['rsa-2048', 'p-384'] as const satisfies readonly EndorsementKeyKind[];
+export type NitroTpmKeyKind = (typeof nitroTpmKeyKinds)[number];
+
+export function nitroTpmKeyKind({ endorsementKey }: Pick<Settings, 'endorsementKey'>): NitroTpmKeyKind {
+  return nitroTpmKeyKinds.find((kind) => kind === endorsementKey) ?? 'rsa-2048';
+}
+
+/** The kinds of names in a certificate. Not imported: that file is not needed by every call of the kubelet. */
+const attestationNames = ['uri', 'cn', 'dns'] as const satisfies readonly NameKind[];
 
 export interface Settings {
   /** The certificate's common name will be `system:node:<nodeName>`. */
@@ -46,6 +65,14 @@ export interface Settings {
   readonly keyKind: NodeKeyKind;
   /** The only version of evidence to send. Absent: the newest that the approver supports. */
   readonly evidenceVersion?: string;
+  /** Only of a TPM. Absent: the first of which the TPM has a certificate, else `p-256`; with `aws-nitrotpm` `rsa-2048`. */
+  readonly endorsementKey?: EndorsementKeyKind;
+  /** Only with provider `x509`, and required there. PEM: the certificate of this machine, then the CAs between it and the root. */
+  readonly attestationCertificateFile?: string;
+  /** Only with provider `x509`, and required there. PEM: the key of that certificate. */
+  readonly attestationKeyFile?: string;
+  /** Only with provider `x509`. The kind of name by which the approver's rule knows this machine. Absent: the first that it has. */
+  readonly attestationName?: NameKind;
   /** IP addresses and DNS names of the serving certificate, in addition to those that the platform assigned. */
   readonly servingNames: readonly string[];
   /** `true`: the bootstrap token stays on disk after the first certificate. Default: it is removed (login.ts). */
@@ -71,6 +98,10 @@ export const settingFlags = {
   'client-ca-bundle': 'clientCaBundleFile',
   'key-kind': 'keyKind',
   'evidence-version': 'evidenceVersion',
+  'endorsement-key': 'endorsementKey',
+  'attestation-certificate': 'attestationCertificateFile',
+  'attestation-key': 'attestationKeyFile',
+  'attestation-name': 'attestationName',
 } as const satisfies Readonly<Record<string, keyof Settings>>;
 /** Also the flags whose value is not a string. */
 const allFlags = {
@@ -137,6 +168,12 @@ export function resolveSettings(
   const server = required('server', { isValid: isServer, problem: 'must be an https URL (http only on loopback)' });
   const servingNames = given.get('servingNames') ?? [];
   if (!isNames(servingNames)) wrong('servingNames', 'must be IP addresses and DNS names');
+  const ekKinds = provider === 'aws-nitrotpm' ? nitroTpmKeyKinds : endorsementKeyKinds;
+  if (provider !== 'tpm' && provider !== 'aws-nitrotpm' && given.has('endorsementKey'))
+    wrong('endorsementKey', 'is a setting of providers tpm and aws-nitrotpm');
+  if (provider !== 'x509') {
+    for (const key of x509Settings) if (given.has(key)) wrong(key, 'is a setting of provider x509');
+  }
   const keepBootstrapToken = given.get('keepBootstrapToken') ?? false;
   if (typeof keepBootstrapToken !== 'boolean') wrong('keepBootstrapToken', 'must be true or false');
   const settings: Settings = {
@@ -153,13 +190,24 @@ export function resolveSettings(
     ...optional('clientCaBundleFile', absolute),
     keyKind,
     ...optional('evidenceVersion', among(evidenceVersions[provider])),
+    ...optional('endorsementKey', among(ekKinds)),
+    ...(provider === 'x509'
+      ? {
+          attestationCertificateFile: required('attestationCertificateFile', absolute),
+          attestationKeyFile: required('attestationKeyFile', absolute),
+          ...optional('attestationName', among(attestationNames)),
+        }
+      : {}),
     servingNames: isNames(servingNames) ? servingNames : [],
     ...(keepBootstrapToken === true ? { keepBootstrapToken } : {}),
   };
   return problems.length > 0 ? failure(problems) : success(settings);
 }
 
-type OptionalText = 'servingSignerName' | 'clientCaBundleFile' | 'evidenceVersion';
+const x509Settings = ['attestationCertificateFile', 'attestationKeyFile', 'attestationName'] as const;
+
+type OptionalText =
+  'servingSignerName' | 'clientCaBundleFile' | 'evidenceVersion' | 'endorsementKey' | 'attestationName';
 
 interface Check {
   readonly isValid: (value: string) => boolean;

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
-import { connectSharedEc2, ec2Endpoint } from '../../adapters/aws/ec2.ts';
+import { connectSharedEc2, ec2Endpoint, endorsementKeyEndpoint } from '../../adapters/aws/ec2.ts';
 import { callersAllowed, clusterConfiguration } from '../../adapters/lambda/bundle.ts';
 import { checkCaller } from '../../adapters/lambda/caller.ts';
 import type { HttpHandler } from '../../adapters/lambda/http.ts';
@@ -10,7 +10,10 @@ import { writeLog } from '../../adapters/lambda/log.ts';
 import { serveOrRefuse } from '../../adapters/lambda/misconfigured.ts';
 import { madeForEmulatedAws } from '../../adapters/lambda/redirects.ts';
 import { stsEndpoint } from '../../adapters/aws/sts.ts';
+import { fetchGoogleKeySet } from '../../adapters/google/key-set.ts';
+import { lazyChallengeKey } from './lazy-challenge-key.ts';
 import { readSettings } from './env.ts';
+import { readsVms } from './google.ts';
 import { regionCertificates } from './region-certificates.ts';
 import { createAttestService } from './service.ts';
 import type { AttestFunction } from './service.ts';
@@ -25,8 +28,16 @@ export const handler: AttestFunction | HttpHandler = serveOrRefuse(() => {
     aws: {
       sts: stsEndpoint(endpoint === undefined ? {} : { endpoint }),
       ec2: ec2Endpoint(connectSharedEc2),
+      endorsementKeys: endorsementKeyEndpoint(connectSharedEc2),
       regionCertificates: regionCertificates(),
     },
+    compute: readsVms(process.env, Date.now),
+    googleKeySet: () => fetchGoogleKeySet(),
+    challengeKey: (keyArn) =>
+      lazyChallengeKey(async () => {
+        const { kmsChallengeKey } = await import('../../adapters/aws/kms-challenge-key.ts');
+        return kmsChallengeKey(keyArn);
+      }),
     caller: checkCaller(callersAllowed()),
     now: Date.now,
     randomBytes,

@@ -7,7 +7,9 @@ import type { CallPorts } from '../../adapters/lambda/caller.ts';
 import type { HttpAnswer, HttpEvent, LambdaContext } from '../../adapters/lambda/http.ts';
 import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
 import { createProviders } from '../../core/attestation/providers.ts';
+import type { ProviderPorts } from '../../core/attestation/providers.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import type { ChallengeKey } from '../../core/ports/challenge-key.ts';
 import { MisconfigurationError } from '../../core/ports/errors.ts';
 import type { AttestSettings } from './env.ts';
 import { createAttestHandler } from './handler.ts';
@@ -18,22 +20,31 @@ export interface AttestFunction {
   (event: AttestCall, context?: LambdaContext): Promise<AttestCallAnswer>;
 }
 
-export interface AttestDependencies extends CallPorts {
+/** `compute` and `googleKeySet` are absent in tests of clusters that take no evidence of Google's VMs. */
+export interface AttestDependencies extends CallPorts, Pick<ProviderPorts, 'compute' | 'googleKeySet'> {
   readonly dynamodb: DynamoDBClient;
   readonly aws: AwsPorts;
+  /** Only called if the settings name a challenge key. */
+  readonly challengeKey: (keyArn: string) => ChallengeKey;
 }
 
 export function createAttestService(
   cluster: ClusterConfiguration,
-  { attestationsTable }: Omit<AttestSettings, 'logLevel'>,
-  { dynamodb, aws, ...ports }: AttestDependencies,
+  { attestationsTable, challengeKey: keyArn }: Omit<AttestSettings, 'logLevel'>,
+  { dynamodb, aws, challengeKey, compute, googleKeySet, ...ports }: AttestDependencies,
 ): AttestFunction {
   if (cluster.attestation === undefined)
     throw new MisconfigurationError(`cluster ${cluster.name} has no attestation section`);
-  const attestation = Promise.resolve({
-    store: dynamoDbAttestations({ client: dynamodb, tableName: attestationsTable, randomBytes: ports.randomBytes }),
-    providers: createProviders(cluster.attestation, { aws }),
+  const { randomBytes } = ports;
+  const store = dynamoDbAttestations({ client: dynamodb, tableName: attestationsTable, randomBytes });
+  const findMachine = (machine: string) => store.findMachine(machine);
+  const providers = createProviders(cluster.attestation, {
+    aws,
+    ...(compute === undefined ? {} : { compute }),
+    ...(googleKeySet === undefined ? {} : { googleKeySet }),
+    ...(keyArn === undefined ? {} : { tpm: { challengeKey: challengeKey(keyArn), randomBytes, findMachine } }),
   });
+  const attestation = Promise.resolve({ store, providers });
   const { http, call } = createAttestHandler({
     ...ports,
     cluster: (name) => (name === cluster.name ? cluster : undefined),

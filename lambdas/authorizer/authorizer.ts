@@ -10,12 +10,12 @@
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import type { BundledAccess } from '../../core/configuration/bundled-configuration.ts';
+import { configuredKeys, fetchedKeys } from '../../core/jwt/key-source.ts';
+import type { KeySource } from '../../core/jwt/key-source.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { named } from '../../core/outcome/trouble.ts';
 import type { NamedTrouble } from '../../core/outcome/trouble.ts';
 import { clusterOf } from './call-path.ts';
-import { createKeySource } from './key-source.ts';
-import type { FetchJwks } from './key-source.ts';
 import { bearerToken, verifyToken } from './token.ts';
 import type { TokenRefusal } from './token.ts';
 
@@ -58,7 +58,7 @@ export interface AuthorizerLogEntry extends Partial<NamedTrouble> {
 export interface AuthorizerPorts {
   readonly now: () => Instant;
   /** The issuer's key set, in bounded time. Throws if it cannot be fetched. */
-  readonly fetchJwks: FetchJwks;
+  readonly fetchJwks: (issuer: string) => Promise<unknown>;
   readonly log: (entry: AuthorizerLogEntry) => void;
 }
 
@@ -66,7 +66,7 @@ export type Authorizer = (event: AuthorizerEvent) => Promise<AuthorizerAnswer>;
 
 /** Without `access` every call is refused. Never rejects. */
 export function createAuthorizer(access: BundledAccess | undefined, ports: AuthorizerPorts): Authorizer {
-  const keys = access === undefined ? undefined : createKeySource(access.jwt, ports);
+  const keys = access === undefined ? undefined : keysOf(access, ports);
 
   async function decide(event: AuthorizerEvent): Promise<Decision> {
     if (access === undefined || keys === undefined) return failure({ reason: 'NotConfigured' });
@@ -99,6 +99,10 @@ export function createAuthorizer(access: BundledAccess | undefined, ports: Autho
     });
     return decision.ok ? { isAuthorized: true, context: decision.value } : { isAuthorized: false };
   };
+}
+
+function keysOf({ jwt: { issuer, jwks } }: BundledAccess, { fetchJwks }: AuthorizerPorts): KeySource {
+  return jwks === undefined ? fetchedKeys(() => fetchJwks(issuer)) : configuredKeys(jwks);
 }
 
 /** The context of an authorized call. */

@@ -2,22 +2,22 @@
  * Verifies a service account token: a JWT (RFC 7519) as kube-apiserver's TokenRequest issues it. jose checks signature,
  * issuer and times. This file checks the rest, by exact comparison.
  */
-import { decodeProtectedHeader, errors, jwtVerify } from 'jose';
+import { errors, jwtVerify } from 'jose';
 import type { JWTPayload } from 'jose';
 import { hasDuplicateKeys } from '../../core/encoding/strict-json.ts';
+import type { KeyProblem, KeySource } from '../../core/jwt/key-source.ts';
+import { readTokenHeader, tokenPart } from '../../core/jwt/token-header.ts';
+import type { HeaderProblem } from '../../core/jwt/token-header.ts';
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import type { JwtAccess } from '../../core/configuration/model/deployment.ts';
 import type { Instant } from '../../core/ports/instant.ts';
-import type { KeyProblem, KeySource } from './key-source.ts';
 
 export type TokenRefusal =
   | KeyProblem['reason']
+  | HeaderProblem
   | 'TokenMissing'
   | 'TokenTooLarge'
-  | 'TokenMalformed'
-  | 'AlgorithmNotPermitted'
-  | 'HeaderNotPermitted'
   | 'SignatureInvalid'
   | 'ClaimMalformed'
   | 'IssuerWrong'
@@ -42,8 +42,6 @@ const algorithms = ['RS256', 'ES256'];
 const maxLifetimeSeconds = 3_600;
 /** Permitted difference between this clock and the issuer's. */
 const leewaySeconds = 30;
-/** kube-apiserver sends alg and kid. `crit`, `jku`, `jwk`, `x5c` and others would change how the token is verified. */
-const headerMembers = new Set(['alg', 'kid', 'typ']);
 
 /** RFC 6750 §2.1. Exactly one token: API Gateway joins repeated headers with a comma, which does not match. */
 export function bearerToken(header: unknown): Result<string, TokenRefusal> {
@@ -60,9 +58,9 @@ export async function verifyToken(
   keys: KeySource,
   now: Instant,
 ): Promise<Result<string, TokenProblem>> {
-  const header = readHeader(token);
+  const header = readTokenHeader(token, algorithms);
   if (!header.ok) return failure({ reason: header.problem });
-  const found = await keys(header.value);
+  const found = await keys(header.value, now);
   if (!found.ok) return found;
   let claims: JWTPayload;
   try {
@@ -80,23 +78,6 @@ export async function verifyToken(
   return checkClaims(token, claims, access);
 }
 
-/** The members that select the key. They are not trusted until the signature is verified. */
-function readHeader(token: string): Result<Parameters<KeySource>[0], TokenRefusal> {
-  let header: Readonly<Record<string, unknown>>;
-  try {
-    header = { ...decodeProtectedHeader(token) };
-  } catch {
-    return failure('TokenMalformed');
-  }
-  const { alg, kid } = header;
-  if (typeof alg !== 'string' || !algorithms.includes(alg)) return failure('AlgorithmNotPermitted');
-  if (hasDuplicateKeys(segment(token, 0)) || !Object.keys(header).every((name) => headerMembers.has(name)))
-    return failure('HeaderNotPermitted');
-  // Without a kid jose would try any key of the set.
-  if (typeof kid !== 'string' || kid === '') return failure('KeyUnknown');
-  return success({ alg, kid });
-}
-
 /** The claims of a token whose signature, issuer and times are verified. */
 function checkClaims(
   token: string,
@@ -104,7 +85,7 @@ function checkClaims(
   { audience, subjects }: JwtAccess,
 ): Result<string, TokenProblem> {
   const { aud, sub, exp, nbf, iat } = claims;
-  if (hasDuplicateKeys(segment(token, 1))) return failure({ reason: 'ClaimMalformed' });
+  if (hasDuplicateKeys(tokenPart(token, 1))) return failure({ reason: 'ClaimMalformed' });
   // All three are required, as integers: jose checks only claims that are present, and JSON permits 1e999.
   if (!Number.isSafeInteger(exp) || !Number.isSafeInteger(nbf) || !Number.isSafeInteger(iat))
     return failure({ reason: 'ClaimMalformed' });
@@ -115,10 +96,6 @@ function checkClaims(
   if (!subjects.includes(sub)) return failure({ reason: 'SubjectNotAllowed', subject: sub });
   if ((exp ?? 0) - (iat ?? 0) > maxLifetimeSeconds) return failure({ reason: 'LifetimeTooLong', subject: sub });
   return success(sub);
-}
-
-function segment(token: string, index: number): string {
-  return Buffer.from(token.split('.')[index] ?? '', 'base64url').toString('utf8');
 }
 
 function reasonOf(error: unknown): TokenRefusal {

@@ -4,24 +4,39 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { KMSClient } from '@aws-sdk/client-kms';
 import { sendResourceResponse } from '../../adapters/aws/cloudformation-response.ts';
+import { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
 import { dynamoDbCaStore } from '../../adapters/dynamodb/ca.ts';
-import { ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
-import { kmsClientConfig, kmsKey } from '../../adapters/aws/kms-signer.ts';
+import { dynamoDbLedger, ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
+import { dynamoDbCrls, dynamoDbRevocations } from '../../adapters/dynamodb/revocations.ts';
+import { dynamoDbSignatureLog } from '../../adapters/dynamodb/signatures.ts';
+import { kmsClientConfig } from '../../adapters/aws/kms-client.ts';
+import { kmsKey } from '../../adapters/aws/kms-signer.ts';
 import { madeForEmulatedAws } from '../../adapters/lambda/redirects.ts';
 import { clusterConfiguration } from '../../adapters/lambda/bundle.ts';
 import { readSettings } from './env.ts';
 import { createCaHandler } from './handler.ts';
-import type { CaHandler, CaPorts } from './handler.ts';
+import type { CaHandler } from './handler.ts';
+import type { CaPorts } from './actions/ports.ts';
 
 function connect(): CaPorts {
   const cluster = clusterConfiguration();
-  const { certificatesTable, caKeys } = readSettings(process.env, cluster);
+  const { certificatesTable, caKeys, attestationsTable = '' } = readSettings(process.env, cluster);
   const kms = new KMSClient(kmsClientConfig);
+  const client = new DynamoDBClient(ledgerClientConfig);
+  const table = { client, tableName: certificatesTable, randomBytes };
+  const locks = dynamoDbAttestations({ client, tableName: attestationsTable, randomBytes });
   return {
     cluster: cluster.name,
     cas: cluster.cas,
+    profiles: cluster.profiles,
     key: (ca) => kmsKey(kms, caKeys.get(ca) ?? ''),
-    store: dynamoDbCaStore(new DynamoDBClient(ledgerClientConfig), certificatesTable),
+    store: dynamoDbCaStore(client, certificatesTable),
+    revocations: dynamoDbRevocations(table),
+    crls: dynamoDbCrls(table),
+    ...(cluster.kubeadm === undefined
+      ? {}
+      : { kubeadm: { settings: cluster.kubeadm, ledger: dynamoDbLedger(table), locks } }),
+    signatures: dynamoDbSignatureLog(table),
     origin: () => ({ now: Date.now(), randomBytes }),
   };
 }

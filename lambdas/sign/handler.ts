@@ -4,7 +4,6 @@
  * same code.
  */
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
-import { toPem } from '../../core/encoding/pem.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { issue } from '../../core/issue.ts';
@@ -13,16 +12,19 @@ import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-r
 import type { LockReader } from '../../core/ports/locks.ts';
 import type { SignOutcome } from '../../core/outcome/outcome.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { CrlStore } from '../../core/ports/revocations.ts';
 import type { CertificateLedger } from '../../core/ports/certificate-ledger.ts';
 import type { AttestationReader } from '../../core/attestation/check-verdict.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { refuseCaller, unnamedCaller } from '../../adapters/lambda/caller.ts';
 import type { CallPorts } from '../../adapters/lambda/caller.ts';
-import { decodeEvent, jsonAnswer, readHttpEvent, textAnswer } from '../../adapters/lambda/http.ts';
+import { decodeEvent, jsonAnswer, readHttpEvent } from '../../adapters/lambda/http.ts';
 import type { HttpAnswer, HttpHandler, HttpRequest, LambdaContext } from '../../adapters/lambda/http.ts';
 import { errorAnswer, outcomeHeader, rejected, signAnswer, wrongContentType } from '../../adapters/lambda/answers.ts';
 import { busyAfter, logEntry, requestNames } from '../../adapters/lambda/log.ts';
 import type { Answered, CallLogEntry } from '../../adapters/lambda/log.ts';
+import { crl, revokedList } from './published.ts';
+import { authoritiesInForce, bundlesBySigner, caCertificate, clientBundle } from './trust.ts';
 
 export interface SignHandlerPorts extends CallPorts {
   readonly version: string;
@@ -31,6 +33,7 @@ export interface SignHandlerPorts extends CallPorts {
   readonly locks: (cluster: string) => LockReader;
   /** Rejects if the CA is unavailable. */
   readonly authority: (cluster: string, ca: string) => Promise<Authority>;
+  readonly crls: (cluster: string) => CrlStore;
   /** Undefined if no profile of the cluster enforces attestation. */
   readonly attestations?: (cluster: string) => Attestations | undefined;
 }
@@ -48,7 +51,11 @@ const paths = {
   health: /^\/healthz$/,
   clusterHealth: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/healthz$/,
   sign: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/sign$/,
-  trustBundle: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/trust-bundle(?:\/([a-z0-9-]{1,63}))?$/,
+  crl: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/crl\/([a-z0-9-]{1,63})$/,
+  revoked: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/revoked$/,
+  clientBundle: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/trust-bundle$/,
+  caCertificate: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/trust-bundle\/([a-z0-9-]{1,63})$/,
+  trustBundles: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/trust-bundles$/,
 } as const;
 type Endpoint = keyof typeof paths;
 
@@ -57,8 +64,8 @@ export function createSignHandler(ports: SignHandlerPorts): HttpHandler {
     const started = ports.now();
     const lambdaRequestId = context?.awsRequestId;
     const [answer, fields] = await answerTo(event, context, ports);
-    // Successful calls of /healthz and /trust-bundle are not logged.
-    if (answer.statusCode !== 200 || fields.outcome === 'issued')
+    // Successful reads are not logged.
+    if ((answer.statusCode !== 200 && answer.statusCode !== 304) || fields.outcome === 'issued')
       ports.log(logEntry(answer, ports.now() - started, { ...fields, lambdaRequestId }));
     return answer;
   };
@@ -76,7 +83,7 @@ async function answerTo(
   const { method, path } = request;
   const route = routeOf(path);
   if (route === undefined) return [errorAnswer(404, 'invalid', 'no such path'), { path: printable(path) }];
-  const { endpoint, cluster: clusterName, ca } = route;
+  const { endpoint, cluster: clusterName, name } = route;
   const allow = endpoint === 'sign' ? 'POST' : 'GET';
   if (method !== allow)
     return [errorAnswer(405, 'invalid', `only ${allow} is allowed here`, [], { headers: { allow } }), { path }];
@@ -91,23 +98,47 @@ async function answerTo(
       : refuseCaller(caller, cluster.name);
   }
   try {
-    return [endpoint === 'clusterHealth' ? await health(cluster, ports) : await trustBundle(cluster, ca, ports), {}];
+    return [await read(endpoint, cluster, name, request, ports), {}];
   } catch (error) {
     const outcome = busyAfter(error, ports.randomBytes);
     return [signAnswer(outcome, undefined), { cluster: clusterName, why: outcome.why, error }];
   }
 }
 
+function read(
+  endpoint: Exclude<Endpoint, 'sign' | 'health'>,
+  cluster: ClusterConfiguration,
+  name: string,
+  request: HttpRequest,
+  ports: SignHandlerPorts,
+): Promise<HttpAnswer> {
+  switch (endpoint) {
+    case 'clusterHealth':
+      return health(cluster, ports);
+    case 'clientBundle':
+      return clientBundle(cluster, ports);
+    case 'caCertificate':
+      return caCertificate(cluster, name, ports);
+    case 'trustBundles':
+      return bundlesBySigner(cluster, ports);
+    case 'crl':
+      return crl(cluster, name, ports);
+    case 'revoked':
+      return revokedList(cluster, request, ports);
+  }
+}
+
 interface Route {
   readonly endpoint: Endpoint;
   readonly cluster: string;
-  readonly ca: string | undefined;
+  /** Of the CA that the path names; empty if it names none. */
+  readonly name: string;
 }
 
 function routeOf(path: string): Route | undefined {
   for (const endpoint of Object.keys(paths) as Endpoint[]) {
     const match = paths[endpoint].exec(path);
-    if (match !== null) return { endpoint, cluster: match[1] ?? '', ca: match[2] };
+    if (match !== null) return { endpoint, cluster: match[1] ?? '', name: match[2] ?? '' };
   }
   return undefined;
 }
@@ -169,26 +200,10 @@ async function signObject(json: unknown, cluster: ClusterConfiguration, ports: S
   });
 }
 
-/** The CA certificates as PEM, in the format of kube-apiserver's --client-ca-file. */
-async function trustBundle(
-  cluster: ClusterConfiguration,
-  ca: string | undefined,
-  ports: SignHandlerPorts,
-): Promise<HttpAnswer> {
-  const names = [...cluster.cas.keys()].filter((name) => ca === undefined || name === ca);
-  if (names.length === 0) return errorAnswer(404, 'invalid', 'no such CA');
-  const authorities = await Promise.all(names.map((name) => ports.authority(cluster.name, name)));
-  const pem = authorities.map(({ certificate }) => toPem('CERTIFICATE', certificate)).join('');
-  return textAnswer(200, 'application/pem-certificate-chain', pem, outcomeHeader('ok'));
-}
-
 async function health(cluster: ClusterConfiguration, ports: SignHandlerPorts): Promise<HttpAnswer> {
-  const cas = await Promise.all(
-    [...cluster.cas.keys()].map(async (name) => {
-      const { certificate } = await ports.authority(cluster.name, name);
-      const { fingerprintSha256, notAfter } = certificateFacts(certificate);
-      return { name, fingerprintSha256, notAfter: new Date(notAfter).toISOString() };
-    }),
-  );
+  const cas = [...(await authoritiesInForce(cluster, ports))].map(([name, { certificate }]) => {
+    const { fingerprintSha256, notAfter } = certificateFacts(certificate);
+    return { name, fingerprintSha256, notAfter: new Date(notAfter).toISOString() };
+  });
   return jsonAnswer(200, { version: ports.version, cluster: cluster.name, cas }, outcomeHeader('ok'));
 }

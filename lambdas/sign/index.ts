@@ -5,7 +5,7 @@ import { KMSClient } from '@aws-sdk/client-kms';
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { invocationClientConfig } from '../../adapters/lambda/invocation.ts';
 import { ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
-import { kmsClientConfig } from '../../adapters/aws/kms-signer.ts';
+import { kmsClientConfig } from '../../adapters/aws/kms-client.ts';
 import { callersAllowed, clusterConfiguration } from '../../adapters/lambda/bundle.ts';
 import { checkCaller } from '../../adapters/lambda/caller.ts';
 import type { HttpHandler } from '../../adapters/lambda/http.ts';

@@ -6,13 +6,14 @@ import { invokeAttest } from '../../adapters/lambda/invocation.ts';
 import { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
 import { dynamoDbCaStore } from '../../adapters/dynamodb/ca.ts';
 import { dynamoDbLedger } from '../../adapters/dynamodb/ledger.ts';
+import { dynamoDbCrls } from '../../adapters/dynamodb/revocations.ts';
 import { kmsKey } from '../../adapters/aws/kms-signer.ts';
 import type { CallPorts } from '../../adapters/lambda/caller.ts';
 import type { HttpHandler } from '../../adapters/lambda/http.ts';
 import { loadAuthority } from '../../core/ca/authority.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
-import { MisconfigurationError } from '../../core/ports/errors.ts';
+import { CaNotInForceError, MisconfigurationError } from '../../core/ports/errors.ts';
 import { version } from '../../core/version.ts';
 import type { SignSettings } from './env.ts';
 import { createSignHandler } from './handler.ts';
@@ -30,14 +31,18 @@ export function createSignService(
 ): HttpHandler {
   const { randomBytes } = ports;
   const ledger = dynamoDbLedger({ client: dynamodb, tableName: certificatesTable, randomBytes });
+  const crls = dynamoDbCrls({ client: dynamodb, tableName: certificatesTable, randomBytes });
   const caStore = dynamoDbCaStore(dynamodb, certificatesTable);
 
   async function load(name: string): Promise<Authority> {
     const [ca, keyArn] = [cluster.cas.get(name), caKeys.get(name)];
     if (ca === undefined || keyArn === undefined) throw new MisconfigurationError(`there is no key for CA ${name}`);
     const loaded = await loadAuthority(ca, kmsKey(kms, keyArn), caStore);
-    if (!loaded.ok) throw new MisconfigurationError(loaded.problem.message);
-    return loaded.value;
+    if (loaded.ok) return loaded.value;
+    const { why, message } = loaded.problem;
+    throw why === 'Missing' || why === 'AwaitsImport'
+      ? new CaNotInForceError(message)
+      : new MisconfigurationError(message);
   }
 
   const attestationStore = dynamoDbAttestations({ client: dynamodb, tableName: attestationsTable, randomBytes });
@@ -53,6 +58,7 @@ export function createSignService(
     version,
     cluster: (name) => (name === cluster.name ? cluster : undefined),
     ledger: () => ledger,
+    crls: () => crls,
     locks: () => attestationStore,
     authority: loadOnce(load),
     ...(attestations === undefined ? {} : { attestations: () => attestations }),

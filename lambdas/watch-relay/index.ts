@@ -7,7 +7,9 @@ import { connectKubernetes } from '../../adapters/kubernetes/api.ts';
 import { connectSigner } from '../../adapters/signing-api/client.ts';
 import type { Authorize } from '../../adapters/signing-api/client.ts';
 import { createSigV4, sessionNameOf } from '../../adapters/aws/sigv4.ts';
+import { revokedSource } from '../../adapters/signing-api/revoked.ts';
 import { bearerFromFile } from '../../adapters/signing-api/token-file.ts';
+import { trustSource } from '../../adapters/signing-api/trust-bundles.ts';
 import { endpointConnections, parseSettings } from './settings/settings.ts';
 import type { RelaySettings } from './settings/settings.ts';
 import { serveProbes } from './observe/probe-server.ts';
@@ -18,6 +20,8 @@ import { signersFromFile, signersFromFlags } from './settings/signers.ts';
 import type { SignerOptions } from './settings/signers.ts';
 import { systemClock } from './runtime/system-clock.ts';
 import { createWebhookProxy } from './webhook/proxy.ts';
+import type { WebhookProxy } from './webhook/posted.ts';
+import { createRevokedWebhook, revokedPath } from './webhook/revoked.ts';
 import { serveWebhook } from './webhook/server.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
@@ -74,7 +78,7 @@ async function serve(settings: RelaySettings): Promise<number> {
 async function start(settings: RelaySettings, log: Log) {
   const signers = readSigners(settings);
   const { kubernetes, endpoint } = connect(settings);
-  const { lease, concurrency } = settings;
+  const { lease, concurrency, trust } = settings;
   const relay = createRelay(
     {
       ...signers,
@@ -82,6 +86,7 @@ async function start(settings: RelaySettings, log: Log) {
       graceMilliseconds: settings.drainSeconds * 1_000,
       // Unique to this process: after a restart of the container in the same pod the old process is another holder.
       identity: `${replicaName(settings)}_${randomUUID()}`,
+      ...(trust === undefined ? {} : { trust }),
     },
     {
       api: kubernetes.requests,
@@ -90,14 +95,19 @@ async function start(settings: RelaySettings, log: Log) {
       random: Math.random,
       log,
       ...(lease === undefined ? {} : { lease: kubernetes.lease(lease.namespace, lease.name) }),
+      trust: { source: trustSource(endpoint.trustBundles, settings.cluster), objects: kubernetes.trust },
     },
   );
   collectDefaultMetrics({ register: relay.metrics.registry });
   const probes = await serveProbes(relay, settings.probes);
   if (settings.webhook === undefined) return { kubernetes, endpoint, relay, probes, webhook: undefined };
   const proxy = createWebhookProxy(settings.cluster, { ...relay.connections, log });
+  const source = revokedSource(endpoint.revoked, settings.cluster);
+  const revoked = createRevokedWebhook({ source, clock: systemClock, log });
   const { webhookAnswered: answered } = relay.metrics;
-  const webhook = await serveWebhook(settings.webhook, proxy, { concurrency, clock: systemClock, log, answered });
+  const path = revokedPath(settings.cluster);
+  const handle: WebhookProxy = (call, signal) => (call.path === path ? revoked : proxy)(call, signal);
+  const webhook = await serveWebhook(settings.webhook, handle, { concurrency, clock: systemClock, log, answered });
   return { kubernetes, endpoint, relay, probes, webhook };
 }
 

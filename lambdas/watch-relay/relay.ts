@@ -12,6 +12,7 @@ import type { RelayMetrics } from './observe/metrics.ts';
 import { observedApi, observedEndpoint } from './observe/observed.ts';
 import type { RelayOptions, RelayPorts } from './settings/options.ts';
 import { runSession } from './session.ts';
+import { keepTrust } from './trust/keep-trust.ts';
 
 export interface Relay {
   /** Resolves after `stop` and the drain. Errors of the API server and the endpoint never reject it. */
@@ -33,9 +34,16 @@ export function createRelay(options: RelayOptions, ports: RelayPorts): Relay {
   async function work(stop: AbortSignal, lost: AbortSignal): Promise<void> {
     health.role('working');
     metrics.leads(true);
-    await runSession(options, observed, stop, lost);
+    await Promise.all([runSession(options, observed, stop, lost), trusting(AbortSignal.any([stop, lost]))]);
     metrics.leads(false);
     health.role(stop.aborted ? 'draining' : 'standby');
+  }
+
+  /** By the leader alone, so that two replicas do not write in turns. */
+  async function trusting(stop: AbortSignal): Promise<void> {
+    const { trust: kept, signerNames } = options;
+    const { trust } = ports;
+    if (kept !== undefined && trust !== undefined) await keepTrust(kept, signerNames, { ...observed, ...trust }, stop);
   }
 
   return {

@@ -76,6 +76,14 @@ export interface ClusterProps {
   readonly attestation?: ClusterAttestation;
 
   /**
+   * The certificates of kubeadm’s control plane that operators may have signed (`countersign kubeadm`). See
+   * docs/ca/kubeadm.md.
+   *
+   * @default - none
+   */
+  readonly kubeadm?: KubeadmProps;
+
+  /**
    * How the sign function is reached: by an API Gateway HTTP API, or by a Lambda function URL.
    *
    * @default - httpApi
@@ -134,11 +142,35 @@ export interface ClusterProps {
 /** A CA. */
 export interface CaProps {
   /**
-   * How the CA certificate comes to be.
+   * Where the CA certificate comes from. `imported`: from another CA, or from before; an operator imports it.
+   * `issued`: from the CA that `issuedBy` names. See docs/ca/sources.md.
    *
    * @default - selfSigned
    */
-  readonly kind?: 'selfSigned';
+  readonly kind?: 'selfSigned' | 'imported' | 'issued';
+
+  /**
+   * The CA of this cluster that signs the CA certificate. Kind `issued` only, and required there.
+   *
+   * @default - none
+   */
+  readonly issuedBy?: string;
+
+  /**
+   * The CA of this cluster that this one follows in a rotation. Verifiers are given both, until the old one is
+   * removed from the file. See docs/ca/trust.md.
+   *
+   * @default - none
+   */
+  readonly replaces?: string;
+
+  /**
+   * Where the CA key comes from. `kms`: KMS makes it. `imported`: an operator imports an existing key, which
+   * `keys.importers` may do. Kind `imported` only.
+   *
+   * @default - kms
+   */
+  readonly keyMaterial?: 'kms' | 'imported';
 
   /**
    * Kind of the CA key. Every Kubernetes client verifies P-256.
@@ -169,7 +201,7 @@ export interface CaProps {
   readonly subject: CaSubject;
 
   /**
-   * Lifetime of the CA certificate.
+   * Lifetime of the CA certificate. Not for kind `imported`.
    *
    * @default - 3650d
    */
@@ -181,6 +213,13 @@ export interface CaProps {
    * @default - 0
    */
   readonly pathLen?: number;
+
+  /**
+   * URL of the CRL, written into each certificate of this CA. See docs/ca/revocation.md.
+   *
+   * @default - certificates name none
+   */
+  readonly crlDistributionPoint?: string;
 
   /**
    * Whether KMS makes a multi-Region key, of which another Region may have a replica. A key is made this way or the
@@ -225,4 +264,58 @@ export interface CaSubject {
    * @default - none
    */
   readonly country?: string;
+}
+
+/** The certificates of kubeadm’s control plane that operators may have signed. */
+export interface KubeadmProps {
+  /**
+   * The CAs by what they sign, each a name under `cas`. A certificate whose CA is left out is not signed.
+   */
+  readonly cas: KubeadmCas;
+
+  /**
+   * Names and addresses of the API server that are the same on all nodes: the first address of the service range,
+   * the control-plane endpoint, `certSANs`. Those that kubeadm itself gives (`kubernetes`, `kubernetes.default.svc`
+   * …) need no entry.
+   *
+   * @default - none
+   */
+  readonly apiServerNames?: readonly string[];
+
+  /**
+   * The control-plane nodes, by name, each with its addresses and further names. Certificates name no other node.
+   */
+  readonly nodes: Readonly<Record<string, readonly string[]>>;
+
+  /**
+   * Lifetime of the certificates. They end no later than their CA.
+   *
+   * @default - 365d
+   */
+  readonly maxTtl?: string;
+}
+
+/** The CAs by what they sign for kubeadm’s control plane. */
+export interface KubeadmCas {
+  /**
+   * Signs for the API server, its clients and the kubeconfigs: the CA of `ca.crt`.
+   *
+   * @default - none
+   */
+  readonly kubernetes?: string;
+
+  /**
+   * Signs the client certificate with which the API server calls aggregated API servers: the CA of
+   * `front-proxy-ca.crt`.
+   *
+   * @default - none
+   */
+  readonly frontProxy?: string;
+
+  /**
+   * Signs for etcd and its clients: the CA of `etcd/ca.crt`.
+   *
+   * @default - none
+   */
+  readonly etcd?: string;
 }

@@ -171,6 +171,14 @@ export interface ClusterKeys {
    * @default - no principal, until the key policy is changed
    */
   readonly deleters?: readonly string[];
+
+  /**
+   * Who may import the key of a CA with `keyMaterial: imported` (`countersign ca import-key`). None of them can
+   * sign with it. Required where there is such a CA.
+   *
+   * @default - none
+   */
+  readonly importers?: readonly string[];
 }
 
 /** Logs of functions and front doors. */

@@ -1,4 +1,5 @@
 // Written by `npm run api` from the schema of countersign.yaml. Do not edit.
+import type { ProfileAttestation } from './attestation-props.ts';
 
 /** Usages, in the words of the Kubernetes API. */
 export type KeyUsage =
@@ -53,8 +54,8 @@ export interface ProfileProps {
    * Who may ask: one matching user name or group is enough.
    *
    * @default - any requester whose request is approved; where attestation is enforced and under `cluster.x-k8s.io/`
-   * the groups `system:bootstrappers` and `system:bootstrappers:*` for client certificates, and only the node
-   * itself for serving ones
+   * the groups `system:bootstrappers` and `system:bootstrappers:*` for client certificates (with provider
+   * `gce-vtpm` the user `kubelet-bootstrap`), and only the node itself for serving ones
    */
   readonly requester?: ProfileRequester;
 
@@ -64,6 +65,15 @@ export interface ProfileProps {
    * @default - none
    */
   readonly attestation?: ProfileAttestation;
+
+  /**
+   * Whose blocks may follow the certificate request in `spec.request`. `gce-vtpm`: those of gke-exec-auth-plugin
+   * and no others. They are read and must certify the requested key, but prove nothing here: the approver judges
+   * them. Only for `kubernetes.io/kube-apiserver-client-kubelet` without `attestation`.
+   *
+   * @default - those of kubelet-authenticator
+   */
+  readonly requestBlocks?: 'gce-vtpm';
 
   /**
    * Whether a key that was certified before is refused, so that each certificate has a key of its own.
@@ -117,40 +127,6 @@ export interface ProfileRequester {
    * @default - true where attestation is enforced and for `…-aws` signers, false elsewhere
    */
   readonly nodeItself?: boolean;
-}
-
-/** The proof of the machine that a signer needs. */
-export interface ProfileAttestation {
-  /**
-   * Whose evidence counts. Required; under `cluster.x-k8s.io/` the name of the signer says it. `insecure` has a
-   * signer of its own.
-   *
-   * @default - none
-   */
-  readonly providers?: readonly ('aws' | 'insecure')[];
-
-  /**
-   * Whether a request without evidence is refused. `false`: it is answered as if nothing were attested here.
-   *
-   * @default - true
-   */
-  readonly required?: boolean;
-
-  /**
-   * `audit`: failed evidence is recorded, but refuses and registers nothing; valid evidence is a first use. For
-   * clusters that are being moved to attestation.
-   *
-   * @default - enforce
-   */
-  readonly mode?: 'enforce' | 'audit';
-
-  /**
-   * Whether the relay, where it approves, also sends a SubjectAccessReview to the API server
-   * (`countersign-nodeclient` …). Only with `approval: approve`.
-   *
-   * @default - false
-   */
-  readonly subjectAccessReview?: boolean;
 }
 
 /** The names that a certificate may hold. */

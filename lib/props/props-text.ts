@@ -35,6 +35,17 @@ const interfaces: Readonly<Record<string, readonly [name: string, text: string]>
   'attestation.aws': ['AwsAttestation', 'Which instances of EC2 may join.'],
   'attestation.aws.accounts.*': ['AwsAccount', 'An account whose instances may join.'],
   'attestation.aws.instance': ['AwsInstance', 'Properties that EC2 must report for an instance.'],
+  'attestation.tpm': ['TpmAttestation', 'Which machines with a TPM may join.'],
+  'attestation.x509': ['X509Attestation', 'Which machines with a certificate of a PKI may join.'],
+  'attestation.x509.rules.*': ['X509Rule', 'Which certificates are machines, and what these are called.'],
+  'attestation.gce': ['GceAttestation', 'Which VMs of Google may join.'],
+  'attestation.gce.federation': ['GceFederation', 'How the attest function logs in to Google.'],
+  'attestation.gce-vtpm': ['GceVtpmAttestation', 'Which Shielded VMs of Google may join.'],
+  'attestation.gce-vtpm.federation': ['GoogleFederation', 'How the attest function logs in to Google.'],
+  'attestation.gce-vtpm.instances.*': ['PinnedVm', 'A VM whose signing key the operator vouches for.'],
+  'profiles.*.attestation.pcrs': ['PcrPolicy', 'What the platform configuration registers of a TPM must hold.'],
+  kubeadm: ['KubeadmProps', 'The certificates of kubeadm’s control plane that operators may have signed.'],
+  'kubeadm.cas': ['KubeadmCas', 'The CAs by what they sign for kubeadm’s control plane.'],
   access: ['ClusterAccess', 'Who may call.'],
   'access.iam': ['IamAccess', 'Callers with AWS credentials.'],
   'access.jwt': ['JwtAccess', 'Callers with a service account token.'],
@@ -55,6 +66,8 @@ const requiredMaps = new Set([
   'profiles',
   'access',
   'cas.*.subject',
+  'kubeadm.cas',
+  'kubeadm.nodes',
   'access.iam.domain.name',
   'access.jwt.domain.name',
 ]);
@@ -86,7 +99,7 @@ const lists: Readonly<Record<string, string>> = {
 
 const head = '// Written by `npm run api` from the schema of countersign.yaml. Do not edit.\n';
 
-/** The files, by name. Attestation is apart, so that no file is long. */
+/** The files, by name. Each attestation provider has its own, so that no file is long. */
 export function propsFiles(): ReadonlyMap<string, string> {
   const { properties: { clusters } = {} } = configurationSchema() as Schema;
   const cluster = clusters?.additionalProperties;
@@ -98,32 +111,43 @@ export function propsFiles(): ReadonlyMap<string, string> {
   const keyUsage =
     typeof usages === 'object' ? usages.properties?.['usages']?.properties?.['allowed']?.items : undefined;
   if (keyUsage === undefined) throw new Error('the schema has no usages');
-  const contents = (part: 'cluster' | 'profile' | 'attestation' | 'deployment') =>
-    (parts[part] ?? []).map(([, text]) => text).join('\n');
-  const names = (part: 'profile' | 'attestation' | 'deployment', only: readonly string[]) =>
-    `import type { ${only.join(', ')} } from './${part}-props.ts';`;
+  const contents = (part: string) => (parts[part] ?? []).map(([, text]) => text).join('\n');
+  const names = (part: string, only: readonly string[]) => `import type { ${only.join(', ')} } from './${part}.ts';`;
+  const providers = Object.keys(parts).filter((part) => part.startsWith(providerFolder));
+  const ofProviders = providers.map((part) => names(part, [interfaces[pathOf(part)]?.[0] ?? '']));
   const own = ['ClusterAccess', 'ClusterAlarms', 'ClusterKeys', 'ClusterLimits', 'ClusterLogs', 'ClusterPlace'];
   const imports = [
-    names('attestation', ['ClusterAttestation']),
-    names('deployment', own),
-    names('profile', ['ProfileProps']),
+    names('attestation-props', ['ClusterAttestation']),
+    names('deployment-props', own),
+    names('profile-props', ['ProfileProps']),
   ];
   return new Map([
-    ['cluster-props.ts', `${head}${imports.join('\n')}\n\n${contents('cluster')}`],
+    ['cluster-props.ts', `${head}${imports.join('\n')}\n\n${contents('cluster-props')}`],
     [
       'profile-props.ts',
-      `${head}\n/** Usages, in the words of the Kubernetes API. */\nexport type KeyUsage = ${type('', keyUsage)};\n\n${contents('profile')}`,
+      `${head}${names('attestation-props', ['ProfileAttestation'])}\n\n/** Usages, in the words of the Kubernetes API. */\nexport type KeyUsage = ${type('', keyUsage)};\n\n${contents('profile-props')}`,
     ],
-    ['attestation-props.ts', `${head}\n${contents('attestation')}`],
-    ['deployment-props.ts', `${head}\n${contents('deployment')}`],
+    ['attestation-props.ts', `${head}${ofProviders.join('\n')}\n\n${contents('attestation-props')}`],
+    ...providers.map((part) => [`${part}.ts`, `${head}\n${contents(part)}`] as const),
+    ['deployment-props.ts', `${head}\n${contents('deployment-props')}`],
   ]);
 }
 
-function fileOf(path: string): 'cluster' | 'profile' | 'attestation' | 'deployment' {
-  const [first = ''] = path.split('.');
-  if (first === '' || first === 'cas') return 'cluster';
-  if (first === 'profiles') return 'profile';
-  return first === 'attestation' ? 'attestation' : 'deployment';
+const providerFolder = 'providers/';
+
+/** Without its ending. */
+function fileOf(path: string): string {
+  const [first = '', provider] = path.split('.');
+  if (first === '' || first === 'cas' || first === 'kubeadm') return 'cluster-props';
+  if (path.startsWith('profiles.*.attestation')) return 'attestation-props';
+  if (first === 'profiles') return 'profile-props';
+  if (first !== 'attestation') return 'deployment-props';
+  return provider === undefined ? 'attestation-props' : `${providerFolder}${provider}`;
+}
+
+/** The path of the provider with this file. */
+function pathOf(part: string): string {
+  return `attestation.${part.slice(providerFolder.length)}`;
 }
 
 function writeInterface(path: string, { properties = {} }: Schema, written: Map<string, string>): void {
@@ -138,7 +162,8 @@ function writeInterface(path: string, { properties = {} }: Schema, written: Map<
   written.set(path, contents);
   for (const [key, schema] of Object.entries(properties)) {
     const below = path === '' ? key : `${path}.${key}`;
-    const { additionalProperties: each } = schema;
+    const { additionalProperties: each, items } = schema;
+    if (items?.properties !== undefined) writeInterface(`${below}.*`, items, written);
     if (schema.properties !== undefined) writeInterface(below, schema, written);
     else if (typeof each === 'object' && each.properties !== undefined) writeInterface(`${below}.*`, each, written);
   }
@@ -179,7 +204,8 @@ function sentences({ description = '', default: initial }: Schema): {
 function memberText(key: string, text: string, initial: string | undefined, of: string): string {
   const lines = [...wrapped(text), ...(initial === undefined ? [] : ['', ...wrapped(`@default - ${initial}`)])];
   const comment = lines.map((line) => `   *${line === '' ? '' : ` ${line}`}`).join('\n');
-  return `  /**\n${comment}\n   */\n  readonly ${key}${initial === undefined ? '' : '?'}: ${of};`;
+  const property = /^\w+$/.test(key) ? key : `'${key}'`;
+  return `  /**\n${comment}\n   */\n  readonly ${property}${initial === undefined ? '' : '?'}: ${of};`;
 }
 
 function wrapped(text: string): string[] {
@@ -201,7 +227,7 @@ function type(path: string, schema: Schema): string {
   if (values?.every((value) => typeof value === 'number') === true) return 'number';
   if (values !== undefined) return values.map(literal).join(' | ');
   if (items !== undefined) {
-    const item = lists[path] ?? type(path, items);
+    const item = lists[path] ?? type(items.properties === undefined ? path : `${path}.*`, items);
     return item.includes(' ') ? `readonly (${item})[]` : `readonly ${item}[]`;
   }
   if (typeof each === 'object') return `Readonly<Record<string, ${type(`${path}.*`, each)}>>`;

@@ -1,6 +1,5 @@
 /** What checks work with: calls to the endpoint, all its answers, and requests that several checks share. */
-import type { X509Certificate } from 'node:crypto';
-import { causesOf, certificatesIn, parse, record } from './answers.ts';
+import { causesOf, parse, record } from './answers.ts';
 import type { Answer } from './answers.ts';
 import type { ConformanceFetch } from './http-client.ts';
 import { ask, questionFor } from './questions.ts';
@@ -49,7 +48,8 @@ export interface World {
   question(): Promise<SignerQuestion>;
   questionFor(signerName: SignerName): SignerQuestion;
   serves(signerName: SignerName): Promise<boolean>;
-  trustBundle(): Promise<readonly X509Certificate[]>;
+  /** PEM by signer, of `…/trust-bundles`; empty if the answer is not about this cluster. */
+  bundles(): Promise<ReadonlyMap<string, string>>;
 }
 
 /** Eight tries, up to three seconds apart: a throttled endpoint has some fifteen seconds to recover. */
@@ -126,7 +126,13 @@ export function createWorld(options: WorldOptions): World {
     },
     questionFor: (signerName) => questionFor(signerName, options.requester),
     serves: async (signerName) => (await servedNames()).includes(signerName),
-    trustBundle: once(async () => certificatesIn((await deliver({ path: '/trust-bundle' })).text)),
+    bundles: once(async () => {
+      const { cluster, signers } = record((await deliver({ path: '/trust-bundles' })).json);
+      const named = Object.entries(record(signers)).flatMap(([name, pem]) =>
+        typeof pem === 'string' ? [[name, pem] as const] : [],
+      );
+      return cluster === options.base.split('/').at(-1) ? new Map(named) : new Map();
+    }),
   };
 }
 

@@ -67,7 +67,7 @@ export async function judge(
   const winner = wins[0] === true ? 0 : 1;
   const [won, lost] = [racers[winner], racers[1 - winner] ?? racers[0]];
   const { identity: write, once, verdict, newAddresses } = won.claim;
-  if (write.kind === 'none') throw new TypeError('nobody claims anything');
+  if (write.kind === 'none') throw new TypeError('the winner claims no identity');
   const after = await store.lookup(won.look);
   deepStrictEqual(after, {
     identity: write.record,

@@ -1,8 +1,10 @@
 /** core/ports/attestation-store.ts, sentence by sentence, what operators do. Like attestation-store-cases.ts. */
-import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
-import type { ChangeResult, IdentityRecord, MachineEntry } from '../../core/ports/attestation-store.ts';
-import { lockOfMachine, lockOfNode } from '../../core/attestation/records/lock-subjects.ts';
+import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict';
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { ChangeResult, Claim, IdentityRecord, MachineEntry } from '../../core/ports/attestation-store.ts';
+import { lockOfKey, lockOfMachine, lockOfNode } from '../../core/attestation/records/lock-subjects.ts';
+import type { Locked } from '../../core/attestation/records/lock-subjects.ts';
+import { sha256 } from '../../core/encoding/digest.ts';
 import type { Lock } from '../../core/ports/locks.ts';
 import { ulid } from '../../core/attestation/records/ulid.ts';
 import { all, hour, now, spent } from './attestation-scene.ts';
@@ -55,7 +57,7 @@ const resets: readonly Case[] = [
     },
   },
   {
-    name: 'a reset of a machine that lost its name leaves the name with whoever has it',
+    name: 'a reset of a machine that lost its name leaves the name with its present machine',
     async run(scene) {
       const { register, store, a, n } = scene;
       const old = await scene.done(scene.first());
@@ -85,7 +87,7 @@ const adoptions: readonly Case[] = [
     },
   },
   {
-    name: 'nobody is adopted whose identity, name or address has a record',
+    name: 'a machine whose identity, name or address has a record is not adopted',
     async run(scene) {
       const { a, b, n, m, x } = scene;
       const adopt = (change: Partial<IdentityRecord>) => () => {
@@ -120,7 +122,7 @@ const machines: readonly Case[] = [
     name: 'the list of machines knows names and patterns, anchored at both ends',
     async run(scene) {
       const { register, store } = scene;
-      // In this run's own corner of names: a pattern holds for everybody in the store.
+      // In this run's own corner of names: a pattern holds for every machine in the store.
       const corner = randomUUID();
       const add = (name: string) =>
         register.allowMachine(entryOf(name), scene.audit({ action: 'allow', subject: name }));
@@ -189,6 +191,142 @@ const machines: readonly Case[] = [
       await scene.register.removeMachine(`${corner}-c*`, scene.audit({ action: 'remove' }));
       const own = (await scene.register.listMachines()).filter(({ name }) => name.startsWith(corner));
       deepStrictEqual(own, [`${corner}-*b`, `${corner}-d`].map(entryOf));
+    },
+  },
+];
+
+const entries: readonly Case[] = [
+  {
+    name: 'an entry is found by exactly its name, with the names of its machine, and no other way',
+    async run(scene) {
+      const { register, store, other } = scene;
+      const corner = `tpm#${randomUUID()}`;
+      const names = [corner, `${corner}#`, `${corner}%23`, `${corner}-*`];
+      const added = names.map((name, i) => ({ ...entryOf(name), nodeName: `node-${i}`, addresses: [`10.0.0.${i}`] }));
+      for (const entry of added) {
+        strictEqual(await store.findMachine(entry.name), undefined);
+        deepStrictEqual(await register.allowMachine(entry, scene.audit({ action: 'allow' })), written);
+      }
+      const again = (await scene.reopen()).store;
+      for (const reader of [store, again])
+        for (const entry of added.slice(0, 3)) deepStrictEqual(await reader.findMachine(entry.name), entry);
+      // A pattern holds for names that cannot be told from here, so it says nothing about one machine.
+      const absent = [`${corner}-*`, `${corner}-1`, corner.toUpperCase(), corner.slice(0, -1), `${corner}*`, '*', ''];
+      for (const name of absent) strictEqual(await store.findMachine(name), undefined, name);
+      strictEqual(await other.findMachine(corner), undefined);
+      const listed = (await register.listMachines()).filter(({ name }) => name.startsWith(corner));
+      deepStrictEqual(byName(listed), byName(added));
+    },
+  },
+  {
+    name: 'an entry that replaces another has none of its names, and a removed one is not found',
+    async run(scene) {
+      const { register, store } = scene;
+      const name = `tpm#${randomUUID()}`;
+      const whole = { ...entryOf(name), nodeName: 'n', addresses: ['10.0.0.1', 'fd00::1'], dnsNames: ['a.b'] };
+      for (const entry of [whole, entryOf(name), { ...whole, dnsNames: ['c.d', 'e.f'] }]) {
+        deepStrictEqual(await register.allowMachine(entry, scene.audit({ action: 'allow' })), written);
+        deepStrictEqual(await store.findMachine(name), entry);
+      }
+      deepStrictEqual(await register.removeMachine(name, scene.audit({ action: 'remove' })), written);
+      strictEqual(await store.findMachine(name), undefined);
+    },
+  },
+  {
+    name: 'a look tells the entry that is a machine’s own, and no pattern',
+    async run(scene) {
+      const corner = `aws#${randomUUID()}`;
+      const look = async (...names: readonly string[]) => {
+        const question = { now, nodeName: scene.n, once: [], addresses: [], machines: names };
+        const { listed, entry } = await scene.store.lookup(question);
+        return [listed, entry];
+      };
+      for (const name of [`${corner}-1`, `${corner}-*`])
+        await scene.register.allowMachine(entryOf(name), scene.audit({ action: 'allow' }));
+      deepStrictEqual(await look(`${corner}-1`), [true, `${corner}-1`]);
+      deepStrictEqual(await look('aws#other', `${corner}-1`), [true, `${corner}-1`]);
+      deepStrictEqual(await look(`${corner}-2`), [true, undefined]);
+      deepStrictEqual(await look('aws#other'), [false, undefined]);
+      strictEqual((await look(`${corner}-*`))[1], undefined);
+      strictEqual((await look('*'))[1], undefined);
+    },
+  },
+  {
+    name: 'a claim that depends on an entry is written only while the entry is there',
+    async run(scene) {
+      const { store, register, n, p, x } = scene;
+      const entry = `aws#${randomUUID()}`;
+      const allow = () => register.allowMachine(entryOf(entry), scene.audit({ action: 'allow' }));
+      const remove = () => register.removeMachine(entry, scene.audit({ action: 'remove' }));
+      const first = () => scene.first({ once: [spent(p)], entry }, { addresses: [x] });
+      const refused = async (claim: Claim) => {
+        const before = await scene.state();
+        deepStrictEqual(await store.claim(claim, now), changed);
+        deepStrictEqual(await scene.state(), before);
+      };
+      await refused(first());
+      await allow();
+      await remove();
+      await refused(first());
+      await allow();
+      const record = await scene.done(first());
+      deepStrictEqual(await store.findNode(n), record);
+      // Another entry in its place is the same word of the operator.
+      await allow();
+      const later = await scene.done(scene.again(record, { entry }));
+      await remove();
+      await refused(scene.again(later, { entry }));
+      await refused(scene.first({ entry, retire: later }, { identity: scene.b }));
+      // Without the list it is as ever, and another cluster's list is another list.
+      await scene.done(scene.again(later));
+      await allow();
+      deepStrictEqual(await scene.other.claim(first(), now), changed);
+    },
+  },
+  {
+    name: 'of a claim and the removal of its entry at once, the claim is never the later one',
+    async run(scene) {
+      const other = await scene.reopen();
+      const outcomes = new Set<string>();
+      for (let round = 0; round < 20; round += 1) {
+        const entry = `aws#${randomUUID()}`;
+        const identity = `${scene.a}-${round}`;
+        await scene.register.allowMachine(entryOf(entry), scene.audit({ action: 'allow' }));
+        const claim = scene.first({ entry }, { identity, nodeName: `${scene.n}-${round}` });
+        let removed = false;
+        const remove = async () => {
+          deepStrictEqual(await other.register.removeMachine(entry, scene.audit({ action: 'remove' })), written);
+          removed = true;
+        };
+        const attempt = async () => {
+          // Half of them begin when the removal is over.
+          const late = removed;
+          const { kind } = await scene.store.claim(claim, now);
+          outcomes.add(kind);
+          if (late) strictEqual(kind, 'changed');
+          strictEqual((await scene.store.findIdentity(identity)) === undefined, kind === 'changed');
+        };
+        if (round % 2 === 0) await Promise.all([attempt(), remove()]);
+        else await remove().then(attempt);
+      }
+      ok(outcomes.has('changed'));
+    },
+  },
+  {
+    name: 'an entry that an earlier version wrote is one without names',
+    async run(scene) {
+      const { register, store, putEntry } = scene;
+      if (putEntry === undefined) return;
+      const corner = `aws#${randomUUID()}`;
+      for (const name of [corner, `${corner}-*`]) {
+        const { addresses: _, dnsNames: __, ...older } = entryOf(name);
+        await putEntry(older);
+      }
+      deepStrictEqual(await store.findMachine(corner), entryOf(corner));
+      const listed = (await register.listMachines()).filter(({ name }) => name.startsWith(corner));
+      deepStrictEqual(byName(listed), byName([entryOf(corner), entryOf(`${corner}-*`)]));
+      const look = { now, nodeName: scene.n, once: [], addresses: [], machines: [corner] };
+      strictEqual((await store.lookup(look)).listed, true);
     },
   },
 ];
@@ -308,9 +446,34 @@ const locks: readonly Case[] = [
       deepStrictEqual(await store.findLock(lockOfNode(n)), again);
     },
   },
+  {
+    name: 'lock: it bars a key, and ends',
+    async run(scene) {
+      const { register, store } = scene;
+      const spkiSha256 = sha256(randomBytes(32)).toString('hex');
+      const lock = lockOf(scene, { spkiSha256 });
+      deepStrictEqual(await register.lock(lock, scene.audit({ action: 'lock' })), written);
+      deepStrictEqual(await store.findLock(lockOfKey(spkiSha256)), lock);
+      strictEqual(await scene.other.findLock(lockOfKey(spkiSha256)), undefined);
+      const twice = () => register.lock(lockOf(scene, { spkiSha256 }), scene.audit({ action: 'lock' }));
+      await refuses(scene, twice, changed);
+      deepStrictEqual(await register.unlock(lock, scene.audit({ action: 'unlock' })), written);
+      strictEqual(await store.findLock(lockOfKey(spkiSha256)), undefined);
+    },
+  },
+  {
+    name: 'addAudit: an item about revocations stands alone',
+    async run(scene) {
+      const before = await scene.state();
+      const item = { ...scene.audit({ action: 'revoke' }), certificates: 3 };
+      await scene.register.addAudit(item);
+      deepStrictEqual(await scene.state(), before);
+      deepStrictEqual(await scene.audited(), [item]);
+    },
+  },
 ];
 
-function lockOf(scene: Scene, about: { readonly nodeName?: string; readonly identity?: string }, later = 0): Lock {
+function lockOf(scene: Scene, about: Locked, later = 0): Lock {
   const { by, reason } = scene.audit();
   return { ...about, id: ulid(now + later, crypto.getRandomValues(new Uint8Array(10))), at: now + later, by, reason };
 }
@@ -321,10 +484,21 @@ async function own(scene: Scene): Promise<readonly Lock[]> {
   return (await scene.register.listLocks()).filter((lock) => lock.reason === reason);
 }
 
-export const registerCases: readonly Case[] = [...resets, ...adoptions, ...machines, ...lists, ...locks];
+export const registerCases: readonly Case[] = [...resets, ...adoptions, ...machines, ...entries, ...lists, ...locks];
 
 function entryOf(name: string): MachineEntry {
-  return { name, addedAt: now, by: 'arn:aws:iam::123456789012:user/eve', reason: 'a new board, #1 %' };
+  return {
+    name,
+    addresses: [],
+    dnsNames: [],
+    addedAt: now,
+    by: 'arn:aws:iam::123456789012:user/eve',
+    reason: 'a new board, #1 %',
+  };
+}
+
+function byName(entries: readonly MachineEntry[]): readonly MachineEntry[] {
+  return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function byIdentity(records: readonly IdentityRecord[]): readonly IdentityRecord[] {

@@ -1,4 +1,4 @@
-/** What the cases of the attestation store are told with: machines, names, proofs and addresses that nobody else uses. */
+/** What the cases of the attestation store are told with: machines, names, proofs and addresses that no other case uses. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type {
   AttestationAdmin,
@@ -19,8 +19,10 @@ export interface StoreUnderTest {
   readonly reopen: () => Promise<Pick<StoreUnderTest, 'store' | 'register'>>;
   /** Another cluster's store. */
   readonly other: AttestationStore;
-  /** Gives a node name to another machine behind the store's back, as somebody with a right to the table could. */
+  /** Gives a node name to another machine in the table itself, as a principal that may write it could. */
   readonly giveName?: (nodeName: string, identity: string) => Promise<void>;
+  /** Writes an entry of the list of machines as an earlier version of the store did: these fields and no others. */
+  readonly putEntry?: (fields: { readonly name: string }) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 

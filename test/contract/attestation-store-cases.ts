@@ -167,6 +167,18 @@ const firstUses: readonly Case[] = [
     },
   },
   {
+    name: 'what a TPM reported stays with the record, and the next use replaces it',
+    async run(scene) {
+      const { store, a, n } = scene;
+      const device = { akName: `000b${'ab'.repeat(32)}`, resetCount: 4_294_967_295, clock: 2 ** 53 - 1 };
+      const first = await scene.done(scene.first({}, { device }));
+      deepStrictEqual(await store.findIdentity(a), { ...scene.record(), device });
+      const later = { akName: `000b${'cd'.repeat(32)}`, resetCount: 0, clock: 0 };
+      await scene.done(scene.again(first, {}, { device: later }));
+      deepStrictEqual((await store.findNode(n))?.device, later);
+    },
+  },
+  {
     name: 'a machine that has a record makes no first use, whatever its state, under any name',
     async run(scene) {
       const record = await scene.done(scene.first());
@@ -184,7 +196,7 @@ const firstUses: readonly Case[] = [
     },
   },
   {
-    name: 'a name passes on: the old record ends, its addresses are the new one’s or nobody’s',
+    name: 'a name passes on: the old record ends, its addresses pass on or become free',
     async run(scene) {
       const { store, a, b, n, x, y } = scene;
       const old = await scene.done(scene.first({}, { addresses: [x, y] }));
@@ -227,7 +239,7 @@ const firstUses: readonly Case[] = [
       // The name given back to it in the table itself: it is retired still.
       await scene.giveName(scene.n, scene.a);
       await refuses(scene, takesLost());
-      // It still has its record, and the name is somebody else's: nobody's mistake but the table's.
+      // It still has its record, but the table gives the name to another machine.
       const other = await scene.done(scene.first({}, { identity: `${scene.a}-d`, nodeName: scene.m }));
       await scene.giveName(scene.m, scene.b);
       const takes = scene.first({ retire: other }, { identity: `${scene.a}-e`, nodeName: scene.m });
@@ -420,7 +432,7 @@ const addresses: readonly Case[] = [
 
 const looks: readonly Case[] = [
   {
-    name: 'a look tells the machine’s own record, and whoever else has the name',
+    name: 'a look tells the machine’s own record, and the other machine that has the name',
     async run(scene) {
       const { store, a, b, n, m } = scene;
       const at = async (identity: string | undefined, nodeName: string) => {
@@ -505,6 +517,8 @@ const misuse: readonly Case[] = [
         { ...none(scene.verdict()), newAddresses: [x] },
         { ...none(scene.verdict()), retire: record },
         { ...none(scene.verdict()), audit: [scene.audit()] },
+        { ...none(scene.verdict()), entry: 'aws#i-1' },
+        fresh({ entry: 'aws#*' }),
         fresh({}, { rev: 2 }),
         fresh({}, { state: 'retired' }),
         fresh({ newAddresses: [x] }),
@@ -579,7 +593,7 @@ const together: readonly Case[] = [
     },
   },
   {
-    name: 'a look during takeovers is of one moment: whoever has the name has an active record',
+    name: 'a look during takeovers is of one moment: the machine that has the name has an active record',
     async run(scene) {
       const again = await scene.reopen();
       let record = await scene.done(scene.first());

@@ -1,5 +1,5 @@
 /**
- * What must come of requests whatever fails on the way, whoever keeps the records: a machine's first use, its renewal and
+ * What must come of requests whatever fails on the way, with any store: a machine's first use, its renewal and
  * its serving certificate each happen once; of two machines that want one name, one gets it, and the other is told so.
  */
 import { X509Certificate } from 'node:crypto';
@@ -42,19 +42,19 @@ export interface Stage {
   readonly store: Pick<AttestationStore, 'findNode' | 'findIdentity'>;
 }
 
-/** As the relay does: again while it is busy, and elsewhere when nobody answers any more. */
+/** As the relay does: again while it is busy, and elsewhere when there is no answer any more. */
 async function until(stage: Stage, ask: (functions: Functions) => Promise<Said>): Promise<Said> {
   for (let tries = 0; tries < 8; tries += 1) {
     const heard = !stage.dead();
     const answer = await ask(heard ? stage.failing : stage.healthy);
-    // What a dead worker would say, nobody hears.
+    // The answer of a dead worker does not arrive.
     if (answer.said !== 'busy' && (!heard || !stage.dead())) return answer;
     stage.passTime();
   }
   throw new Error('never answered');
 }
 
-/** On arrival, and once approved. `straight`: nobody asked attest before sign did. */
+/** On arrival, and once approved. `straight`: attest was not asked before sign asked it. */
 async function run(stage: Stage, object: object, way: 'arrival' | 'straight'): Promise<readonly Said[]> {
   const attested = way === 'straight' ? [] : [await until(stage, (functions) => functions.attest(object))];
   return [...attested, await until(stage, (functions) => functions.sign(object))];

@@ -136,7 +136,7 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
         requestSha256: randomBytes(32).toString('hex'),
         ...change,
       });
-      /** Refused: no intent was written, and so the UID is still nobody's. */
+      /** Refused: no intent was written, and so the UID is still free. */
       const refuses = async (intent: Intent, key: FreshKey): Promise<void> => {
         expect(await ledger.open(intent, key)).toEqual(keyUsed);
         expect(await ledger.find(intent.uid)).toBeUndefined();
@@ -181,7 +181,7 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
         expect(await ledger.open(intentFixture({ identity }), own())).toEqual(written);
       });
 
-      test('that nobody’s intent brought first is nobody’s for good, whoever brings the same bytes later', async () => {
+      test('that an intent without an identity brought first has no identity for good, also when a machine brings the same bytes later', async () => {
         const [identity, key] = [`aws#${randomUUID()}`, keyFixture()];
         await ledger.open(intentFixture(), key);
         expect(await ledger.open(intentFixture({ identity }), { ...key, identity })).toEqual(written);
@@ -324,7 +324,7 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
       expect((await ledger.find(intent.uid))?.requestDigest).toBe(intent.requestDigest);
     });
 
-    test('whom it is for stays with the record to its end, whichever that is', async () => {
+    test('its identity stays with the record to its end, whichever that is', async () => {
       for (const state of ['intent, second attempt', 'intent, released', 'issued', 'expired'] as const)
         expect(await bring(ledger, intentFixture({ identity: 'tpm:ek-1' }), state)).toMatchObject({
           identity: 'tpm:ek-1',

@@ -35,7 +35,7 @@ interface Answer<T> {
 
 const collection = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const signerName = 'kubernetes.io/kube-apiserver-client';
-const pem = makeRequest({ subject: { CN: 'someone' } }).pem;
+const pem = makeRequest({ subject: { CN: 'jane' } }).pem;
 
 function csrFixture(change: { name?: string; spec?: object; metadata?: object; status?: object } = {}) {
   return {
@@ -93,19 +93,19 @@ export function csrApiContract(name: string, make: () => Promise<CsrApiUnderTest
     describe('create', () => {
       test('fills in what only the server knows, and drops what a client may not say', async () => {
         const csr = await create({
-          spec: { username: 'somebody-else', groups: ['system:masters'] },
+          spec: { username: 'impostor', groups: ['system:masters'] },
           status: { conditions: [condition('Approved')], certificate: base64(certificates[0]) },
         });
         expect(csr.metadata.uid).toMatch(/^[0-9a-f-]{36}$/);
         expect(csr.metadata.resourceVersion).toMatch(/^[1-9]\d*$/);
         expect(Date.parse(csr.metadata.creationTimestamp)).toBeGreaterThan(Date.now() - 60_000);
-        expect(csr.spec.username).not.toBe('somebody-else');
+        expect(csr.spec.username).not.toBe('impostor');
         expect(csr.status).toEqual({});
         expect((await call(`/${csr.metadata.name}`)).body).toEqual(csr);
       });
 
       test('names the requester who asked', async () => {
-        // system:masters, since on the real server somebody has to be allowed to create.
+        // system:masters, since on the real server the requester has to be allowed to create.
         const headers = { 'impersonate-user': 'system:bootstrap:abcdef', 'impersonate-group': 'system:masters' };
         const { status, body } = await call('', 'POST', csrFixture(), headers);
         expect(status).toBe(201);
@@ -280,7 +280,7 @@ export function csrApiContract(name: string, make: () => Promise<CsrApiUnderTest
         expect(body.spec).toMatchObject({ ...who, groups, resourceAttributes: nodeclient });
       });
 
-      test('refuses a question about nobody, and what is no review', async () => {
+      test('refuses a question without a user, and what is no review', async () => {
         expect((await review({ resourceAttributes: nodeclient })).status).toBe(422);
         expect((await review({ ...who, resourceAttributes: nodeclient }, { kind: 'Pod' })).status).toBe(400);
       });
@@ -312,7 +312,7 @@ export function csrApiContract(name: string, make: () => Promise<CsrApiUnderTest
         ]);
         pages.push(body);
         token = body.metadata.continue ?? '';
-        // What is made while somebody pages shows in a watch from the list's version.
+        // What is created between two pages shows in a watch from the list's version.
         if (pages.length === 1) await create({ name: `f-${randomUUID()}`, spec: { signerName: `${signer}-other` } });
       } while (token !== '' && pages.length < 10);
       expect(pages.map(({ items }) => items.length)).toEqual([2, 2, 1]);

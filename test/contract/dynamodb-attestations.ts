@@ -1,9 +1,10 @@
 /** The store in DynamoDB, as it is or with a mistake in it, ready for its cases. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { DynamoDBClient, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import type { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
-import { keys } from '../../adapters/dynamodb/attestation-items.ts';
+import { keys, patternPrefix } from '../../adapters/dynamodb/attestation-items.ts';
+import { itemFrom } from '../../adapters/dynamodb/values.ts';
 import type { dynamoDbAttestationAdmin } from '../../adapters/dynamodb/attestation-admin.ts';
 import { createAttestationsTable } from '../harness/aws/tables.ts';
 import type { StoreUnderTest } from './attestation-scene.ts';
@@ -42,6 +43,22 @@ export async function dynamoDbUnderTest(
           UpdateExpression: 'SET #identity = :identity',
           ExpressionAttributeNames: { '#identity': 'identity' },
           ExpressionAttributeValues: { ':identity': { S: identity } },
+        }),
+      );
+    },
+    async putEntry({ name, ...about }) {
+      if (!name.includes('*')) {
+        const item = { ...itemFrom({ name, ...about }), ...keys.machine(name) };
+        await setup.send(new PutItemCommand({ TableName: table, Item: item }));
+        return;
+      }
+      await setup.send(
+        new UpdateItemCommand({
+          TableName: table,
+          Key: keys.patterns,
+          UpdateExpression: 'SET #pattern = :about',
+          ExpressionAttributeNames: { '#pattern': patternPrefix + name },
+          ExpressionAttributeValues: { ':about': { M: itemFrom(about) } },
         }),
       );
     },

@@ -21,6 +21,11 @@ export function embeddedUnderTest(open: typeof openEmbeddedAttestations, newFile
       raw.prepare('UPDATE node SET identity = ? WHERE node_name = ?').run(identity, nodeName);
       raw.close();
     },
+    async putEntry(fields) {
+      const raw = new DatabaseSync(file);
+      raw.prepare('INSERT INTO machine (name, entry) VALUES (?, ?)').run(fields.name, JSON.stringify(fields));
+      raw.close();
+    },
     close: async () => [...opened, ...more].forEach((each) => each.close()),
   };
 }

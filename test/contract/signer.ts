@@ -74,7 +74,7 @@ export function signerContract(
       expect(made.signer.keyId).toMatch(/^(embedded:[0-9a-f]{64}|arn:aws[a-z-]*:kms:.+)$/);
     });
 
-    // 4 097: one more than KMS takes as a message, so whoever does not send a digest fails here.
+    // 4 097: one more than KMS takes as a message, so a signer that does not send a digest fails here.
     test.each([1, 300, 4_097, 100_000])('%d bytes: the signature verifies, and over no other bytes', async (size) => {
       const tbs = new Uint8Array(randomBytes(size));
       const { bytes: signature } = await made.signer.sign(tbs);

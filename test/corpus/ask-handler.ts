@@ -4,6 +4,7 @@ import { openEmbeddedLedger } from '../../adapters/embedded/ledger.ts';
 import { embeddedSigner } from '../../adapters/embedded/signer.ts';
 import { loopbackCaller } from '../../dev/serve/loopback-caller.ts';
 import type { RefusalCode } from '../../core/outcome/outcome.ts';
+import { noCrls } from '../harness/stack/no-crls.ts';
 import { createSignHandler } from '../../lambdas/sign/handler.ts';
 import { clusterOf, leafOf } from './ask.ts';
 import type { OurAnswer, OurSigner, SignerOptions } from './ask.ts';
@@ -24,6 +25,7 @@ export function handlerSigner(authority: CorpusAuthority, options: SignerOptions
   let clock = 0;
   let logged: unknown;
   const handler = createSignHandler({
+    crls: () => noCrls,
     version: 'test',
     caller: loopbackCaller,
     cluster: (name) => (name === cluster.name ? cluster : undefined),

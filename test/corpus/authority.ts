@@ -32,7 +32,7 @@ const curves = {
   'P-521': { name: 'secp521r1', hash: 'sha512', octets: 66, oid: '1.2.840.10045.4.3.4' },
 } as const;
 
-/** Anybody can make this key: whatever trusts it trusts nothing. */
+/** Every reader of this repository can make this key: it must never be trusted. */
 export function derivedKey(curve: keyof typeof curves, label: string): KeyObject {
   const { name, octets } = curves[curve];
   const secret = createHash('shake256', { outputLength: octets }).update(label).digest();

@@ -21,11 +21,15 @@ export interface GroundTruth {
   readonly node?: string;
   /** What it proves itself with, where that can be used once. */
   readonly proof?: string;
+  /** The attestation key with which its TPM made the quote. */
+  readonly akName?: string;
+  /** It answers a challenge, and the TPM that answered has that key. */
+  readonly activated?: boolean;
   /** Names and addresses of a serving certificate. */
   readonly names?: readonly string[];
   /** With the credentials of the node itself. */
   readonly byNode: boolean;
-  /** Its signer signs such a thing, whoever asks. */
+  /** Its signer signs such a request; the requester is not considered. */
   readonly sound: boolean;
   /** Nothing speaks against it: approved, it ends in a certificate. */
   readonly plain: boolean;
@@ -34,7 +38,7 @@ export interface GroundTruth {
    * never ends.
    */
   readonly padded?: 'large' | 'full';
-  /** The cluster never lets whoever asks have it approved. */
+  /** The cluster never permits its requester to have it approved. */
   readonly unpermitted: boolean;
 }
 

@@ -18,6 +18,11 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
     ),
   ],
   ledger: [
+    ...changesOf('core/issue.ts', [
+      'the first CA of a cluster signs for all its profiles',
+      'ports.authority(profile.ca),',
+      "ports.authority([...cluster.cas.keys()][0] ?? ''),",
+    ]),
     ...changesOf(
       'test/sim/ports/ledger.ts',
       [
@@ -32,7 +37,7 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       ],
     ),
     ...changesOf(
-      'core/issue.ts',
+      'core/sign-once.ts',
       [
         'a later attempt signs other bytes',
         'record: { ...found, attempt: found.attempt + 1, leaseUntil: plan.leaseUntil } }',
@@ -87,7 +92,7 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       'core/attestation/first-use.ts',
       [
         'any key renews a machine',
-        "if (byNodeItself) return { kind: 'renewal', record };",
+        "if (byNodeItself || provesHardware === true) return { kind: 'renewal', record };",
         "return { kind: 'renewal', record };",
       ],
       [
@@ -113,12 +118,23 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       '',
     ]),
     ...changesOf(
-      'core/attestation/admission.ts',
+      'core/attestation/device.ts',
       [
-        'the list of machines is not asked',
-        'if (examined !== undefined && examined.machines.length > 0 && !records.listed)',
-        'if (false)',
+        'an attestation key is taken that nothing activated',
+        'if (activated || recorded?.akName === state.akName) return undefined;',
+        'if (activated || recorded === undefined || recorded.akName === state.akName) return undefined;',
       ],
+      [
+        'another attestation key is taken that nothing activated',
+        'if (activated || recorded?.akName === state.akName) return undefined;',
+        'if (activated || recorded !== undefined) return undefined;',
+      ],
+      ['the clock of a TPM goes back', 'clock < recorded.clock', 'false'],
+    ),
+    ...changesOf(
+      'core/attestation/admission.ts',
+      ['the list of machines is not asked', 'if (examined.machines.length > 0 && !records.listed)', 'if (false)'],
+      ['an entry may be removed before the claim', 'records.entry ?? machine.entry', 'machine.entry'],
       [
         'an address is not claimed',
         'const newAddresses = ranged.filter((address) => !holders.has(address) && !machine.addresses.includes(address));',

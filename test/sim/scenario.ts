@@ -1,6 +1,6 @@
 /**
  * What holds in one seed: who approves, which signers demand which proof, under which CA, and what of it changes while
- * everything runs. A part that starts goes by what is in force then, until it ends.
+ * everything runs: proof becomes mandatory, and a CA is replaced, one profile after another and sometimes back. A part that starts goes by what is in force then, until it ends.
  */
 import type { ClusterAttestation } from '../../core/configuration/model/attestation.ts';
 import type { ProfileAttestation, Profile } from '../../core/policy/profile.ts';
@@ -34,7 +34,8 @@ export interface Demand {
 
 export interface InForce {
   readonly from: number;
-  readonly ca: string;
+  /** The CA that the profile of each signer names. */
+  readonly cas: ReadonlyMap<string, string>;
   readonly demands: ReadonlyMap<string, Demand>;
   readonly cluster: ClusterConfiguration;
 }
@@ -49,6 +50,8 @@ export interface Scenario {
   /** Whether a machine that was started anew may come with another key. */
   readonly allowRestart: boolean;
   readonly insecure: boolean;
+  /** Whether machines have TPMs, whose attestation keys must be activated. */
+  readonly tpm: boolean;
   readonly signerNames: readonly string[];
   /** In order, the first one from the beginning. */
   readonly epochs: readonly [InForce, ...InForce[]];
@@ -76,11 +79,27 @@ export function createScenario(random: Random, until: number): Scenario {
   const review = random.chance(0.6);
   const servingAudited = kind !== 'proven' && random.chance(0.4);
   const enforcedAt = kind === 'audited' && random.chance(0.6) ? until * random.between(0.1, 0.8) : Infinity;
-  // A signer that lets in whoever comes first makes the proof of another worthless: no configuration has both.
+  // A signer that trusts the first machine of a name makes the proof of another signer worthless: no configuration has both.
   const insecure = kind === 'insecure' || (kind === 'optional' && random.chance(0.5));
-  const replacedAt = random.chance(0.4) ? until * random.between(0.05, 0.9) : Infinity;
-  // Most keys are replaced because nobody can ask them any more.
+  const replacedAt = random.chance(0.6) ? until * random.between(0.05, 0.9) : Infinity;
+  // Most keys are replaced because they were disabled.
   const disabledAt = random.chance(0.7) ? replacedAt - random.between(1_000, 20_000) : Infinity;
+
+  const tpm = random.chance(0.35);
+  const signerNames = [
+    nodeSigner,
+    servingSigner,
+    provenServingSigner,
+    userSigner,
+    ownSigner,
+    ...(insecure ? [insecureSigner] : []),
+  ];
+  // All profiles switch at once, or some follow later. An operator may go back while the old key still signs.
+  const gradual = random.chance(0.5);
+  const slow = new Set(signerNames.filter(() => gradual && random.chance(0.6)));
+  const between = (from: number): number => from + (until - from) * random.between(0.05, 0.6);
+  const followedAt = replacedAt === Infinity ? Infinity : between(replacedAt);
+  const backAt = gradual && disabledAt === Infinity && followedAt < until ? between(followedAt) : Infinity;
 
   function inForce(from: number): InForce {
     const mode = (audited: boolean): Demand['mode'] => (audited && from < enforcedAt ? 'audit' : 'enforce');
@@ -92,10 +111,12 @@ export function createScenario(random: Random, until: number): Scenario {
       [provenServingSigner, { ...ofServing, required: true }],
     ]);
     if (insecure) demands.set(insecureSigner, { mode: 'enforce', required: true, review, provider: 'insecure' });
-    const ca = from < replacedAt ? 'ca' : 'ca-2';
-    return { from, ca, demands, cluster: clusterOf(demands, ca, freshKeys) };
+    const caOf = (signerName: string): string =>
+      from >= (slow.has(signerName) ? followedAt : replacedAt) && from < backAt ? 'ca-2' : 'ca';
+    const cas = new Map(signerNames.map((signerName) => [signerName, caOf(signerName)]));
+    return { from, cas, demands, cluster: clusterOf(demands, cas, freshKeys) };
   }
-  const changes = [enforcedAt, replacedAt].filter((time) => time < until).toSorted((a, b) => a - b);
+  const changes = [enforcedAt, replacedAt, followedAt, backAt].filter((time) => time < until).toSorted((a, b) => a - b);
   const epochs: [InForce, ...InForce[]] = [inForce(0), ...changes.map(inForce)];
 
   return {
@@ -105,14 +126,8 @@ export function createScenario(random: Random, until: number): Scenario {
     listed,
     allowRestart,
     insecure,
-    signerNames: [
-      nodeSigner,
-      servingSigner,
-      provenServingSigner,
-      userSigner,
-      ownSigner,
-      ...(insecure ? [insecureSigner] : []),
-    ],
+    tpm,
+    signerNames,
     epochs,
     disabled: (ca, time) => ca === 'ca' && time >= disabledAt,
     at: (time) => epochs.findLast(({ from }) => from <= time) ?? epochs[0],
@@ -124,14 +139,20 @@ export function createScenario(random: Random, until: number): Scenario {
       ...(listed ? ['a list of machines'] : []),
       ...(allowRestart ? ['restarts allowed'] : []),
       ...(insecure ? ['an insecure signer'] : []),
+      ...(tpm ? ['TPMs'] : []),
       ...(servingAudited ? ['serving audited'] : []),
       ...(review ? ['reviews'] : []),
     ].join(', '),
   };
 }
 
-function clusterOf(demands: ReadonlyMap<string, Demand>, ca: string, freshKeys: boolean): ClusterConfiguration {
-  const cluster = defaultCluster('demo', { maxTtlSeconds: 86_400, ca });
+function clusterOf(
+  demands: ReadonlyMap<string, Demand>,
+  caOf: ReadonlyMap<string, string>,
+  freshKeys: boolean,
+): ClusterConfiguration {
+  const cluster = defaultCluster('demo', { maxTtlSeconds: 86_400, ca: caNames[0] });
+  const second = defaultCluster('demo', { ca: caNames[1] });
   const profiles = new Map([...cluster.profiles, [ownSigner, ownProfile(cluster)]]);
   for (const [signerName, demand] of demands) {
     const kind = servingSigners.has(signerName) ? 'kubelet-serving' : 'kube-apiserver-client-kubelet';
@@ -150,14 +171,19 @@ function clusterOf(demands: ReadonlyMap<string, Demand>, ca: string, freshKeys: 
     });
   }
   const attestation: ClusterAttestation = { audience: 'account/region/demo', addressRanges };
-  return { ...cluster, profiles, attestation };
+  for (const [signerName, profile] of profiles) {
+    const ca = caOf.get(signerName);
+    if (ca !== undefined) profiles.set(signerName, { ...profile, ca });
+  }
+  const replacing = [...second.cas].map(([name, ca]) => [name, { ...ca, replaces: caNames[0] }] as const);
+  return { ...cluster, cas: new Map([...cluster.cas, ...replacing]), profiles, attestation };
 }
 
 function withoutReview({ review, ...rest }: Omit<Demand, 'provider'>): Omit<ProfileAttestation, 'providers'> {
   return { ...rest, subjectAccessReview: review };
 }
 
-/** As a configuration is resolved: who proves nothing is let in by the review, or by whoever approves. */
+/** As a configuration is resolved: a requester without proof is let in by the review, or by the approver. */
 function requesterOf(signerName: string, { mode, required }: Demand): Profile['requester'] {
   const bootstrappers = ['system:bootstrappers', 'system:bootstrappers:*'];
   if (signerName === insecureSigner) return { users: [], groups: bootstrappers };

@@ -6,7 +6,8 @@ import { createAuthorizer } from './ports/authorizer.ts';
 import type { Counts } from './coverage.ts';
 import { createEndpoint } from './ports/endpoint.ts';
 import { createFunctions } from './ports/functions.ts';
-import { createScenario } from './scenario.ts';
+import { caNames, createScenario } from './scenario.ts';
+import type { InForce } from './scenario.ts';
 import { createOracle } from './oracle/oracle.ts';
 import { createSimulatedLedger } from './ports/ledger.ts';
 import { settleMachines } from './actors/machines.ts';
@@ -20,7 +21,7 @@ import { createRequests } from './ports/request-api.ts';
 import type { SimulatedRequests } from './ports/request-api.ts';
 import type { SimulatedAuthorities } from './actors/requests.ts';
 import { createRuntime } from './runtime.ts';
-import type { FaultRates } from './runtime.ts';
+import type { FaultRates, Runtime } from './runtime.ts';
 import { startAttacker, settleWebhook } from './actors/attacker.ts';
 import { createLives } from './actors/simulated-cluster.ts';
 import type { MachineFacts, GroundTruth } from './ground-truth.ts';
@@ -66,7 +67,11 @@ export async function simulate(
 
   const ledger = createSimulatedLedger();
   const attestations = createSimulatedAttestations();
-  const platform = createNullPlatform({ allowRestart: scenario.allowRestart, listed: scenario.listed });
+  const platform = createNullPlatform({
+    allowRestart: scenario.allowRestart,
+    listed: scenario.listed,
+    tpm: scenario.tpm,
+  });
   const authorizer = createAuthorizer();
   const truths = new Map<string, GroundTruth>();
   const facts = new Map<string, MachineFacts>();
@@ -118,12 +123,9 @@ export async function simulate(
   settleOperator(life('operator'), machines);
   settleWebhook(life('webhook'));
   startAttacker(life('thief'), machines);
-  for (const { from, demands, ca } of scenario.epochs.slice(1))
-    runtime.timeline.after(from, () => {
-      runtime.count(`step: rules: ${ca === scenario.at(from - 1).ca ? 'enforced from now on' : 'another CA'}`);
-      const modes = [...demands].map(([signerName, { mode }]) => `${signerName} ${mode}`);
-      runtime.tell(() => `new rules: ${modes.join(', ')}, signed by ${ca}`);
-    });
+  for (const [index, rules] of scenario.epochs.entries())
+    if (index > 0)
+      runtime.timeline.after(rules.from, () => announceRules(rules, scenario.epochs[index - 1] ?? rules, runtime));
 
   let steps = 0;
   let over: number | undefined;
@@ -151,6 +153,23 @@ export async function simulate(
     failed,
     lines,
   };
+}
+
+function announceRules({ cas, demands }: InForce, before: InForce, runtime: Runtime): void {
+  const changed = [...cas].filter(([signerName, ca]) => before.cas.get(signerName) !== ca);
+  const signing = new Set(cas.values());
+  const what =
+    changed.length === 0
+      ? 'enforced from now on'
+      : changed.some(([, ca]) => ca === caNames[0])
+        ? 'the CA of before'
+        : signing.size > 1
+          ? 'another CA for some signers'
+          : 'another CA';
+  runtime.count(`step: rules: ${what}`);
+  const modes = [...demands].map(([signerName, { mode }]) => `${signerName} ${mode}`);
+  const signers = changed.map(([signerName, ca]) => `${signerName} by ${ca}`);
+  runtime.tell(() => `new rules: ${[...modes, ...signers].join(', ')}`);
 }
 
 /** Some seeds have one kind of trouble, some have all of it, some little. */

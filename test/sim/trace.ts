@@ -4,7 +4,7 @@
 const mentioned = /\b(csr-\d+|null#\w+|insecure#[\w-]+|node-[a-z]|m\d+x*|edge|10\.\d+\.\d+\.\d+)\b/g;
 const doer = /^ *[\d.]+ {2}((?:sign|attest)#\d+)\b/;
 const life = /^ *[\d.]+ {2}machine (m\d+x*) /;
-/** What concerns everybody. */
+/** Lines that concern every part. */
 const common =
   /^ *[\d.]+ {2}(seed |BROKEN|the operator|new rules|the end)|^ *[\d.]+ {2}relay-\w+ (starts|dies|is told|stands)/;
 

@@ -1,6 +1,6 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { kubernetesVersion, minorOf } from './pins.ts';
+import { minorOf, pinnedVersion } from './pins.ts';
 import type { GoRecipe, Machine, Tool } from './recipe.ts';
 import { run, temporaryName } from './run.ts';
 
@@ -30,7 +30,7 @@ export async function buildGoTools(
       COMPILER_FLAGS,
       ...(tags === undefined ? [] : ['-tags', tags]),
       '-ldflags',
-      linkerFlags(),
+      linkerFlags(tools),
       '-o',
       `${temporary}/`,
       ...packages,
@@ -57,13 +57,11 @@ function executableName(goPackage: string): string {
 }
 
 /** Kubernetes takes its version from the linker. Without it /version is v0.0.0-master, and clients act on that. */
-function linkerFlags(): string {
-  const [major = '', minor = ''] = minorOf(kubernetesVersion).split('.');
+function linkerFlags(tools: readonly Tool<GoRecipe>[]): string {
+  const ofKubernetes = tools.find(({ recipe }) => recipe.package.startsWith('k8s.io/'))?.recipe;
+  if (ofKubernetes === undefined) return '-s -w';
+  const version = pinnedVersion(ofKubernetes.folder, ofKubernetes.package);
+  const [major = '', minor = ''] = minorOf(version).split('.');
   const stamp = (variable: string, value: string) => `-X k8s.io/component-base/version.${variable}=${value}`;
-  return [
-    '-s -w',
-    stamp('gitVersion', `v${kubernetesVersion}`),
-    stamp('gitMajor', major),
-    stamp('gitMinor', minor),
-  ].join(' ');
+  return ['-s -w', stamp('gitVersion', `v${version}`), stamp('gitMajor', major), stamp('gitMinor', minor)].join(' ');
 }

@@ -1,7 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { minorOf, pinnedVersion } from './pins.ts';
-import type { GoRecipe, Machine, Tool } from './recipe.ts';
+import type { GoRecipe, Machine, SystemRecipe, Tool } from './recipe.ts';
+import { lacking } from './programs.ts';
 import { firstLine } from './run.ts';
 
 /**
@@ -15,9 +16,21 @@ export function inAssets(tool: Tool<GoRecipe>, machine: Machine): string | undef
 
 /** The same for PATH. */
 export function onPath(tool: Tool<GoRecipe>, machine: Machine): string | undefined {
+  return fitting(tool, foldersOf(machine), 'PATH', machine);
+}
+
+/** The first program of the tool, if the machine has all of them. */
+export function systemProgram({ name, recipe }: Tool<SystemRecipe>, machine: Machine): string | undefined {
+  const { programs } = recipe;
+  if (lacking([{ name, programs }], machine.env).length > 0) return undefined;
+  return foldersOf(machine)
+    .map((folder) => join(folder, programs[0]))
+    .find((path) => existsSync(path));
+}
+
+function foldersOf({ env }: Machine): readonly string[] {
   // A relative folder would mean another program in each working directory.
-  const folders = (machine.env['PATH'] ?? '').split(delimiter).filter(isAbsolute);
-  return fitting(tool, folders, 'PATH', machine);
+  return (env['PATH'] ?? '').split(delimiter).filter(isAbsolute);
 }
 
 function fitting(

@@ -47,8 +47,17 @@ export const PROGRAMS = {
   python3: command('python3', 'python3', '--version'),
   xz: command('xz', 'xz-utils', '--version'),
   openssl: command('openssl', 'openssl', 'version'),
+  curl: command('curl', 'curl', '--version'),
   containerd: command('containerd', 'containerd', '--version'),
   ip: command('ip', 'iproute2', '-Version'),
+  swtpm: command('swtpm', 'swtpm', '--version'),
+  swtpm_setup: command('swtpm_setup', 'swtpm-tools', '--help'),
+  tpm2: command('tpm2', 'tpm2-tools', '--version'),
+  'libtss2-tcti-swtpm': {
+    what: 'the library with which tpm2-tools reach swtpm',
+    debian: 'libtss2-tcti-swtpm0',
+    problem: tctiProblem,
+  },
 } as const satisfies Record<string, Program>;
 
 export type ProgramName = keyof typeof PROGRAMS;
@@ -64,6 +73,8 @@ export function neededToInstall(recipe: Recipe): readonly ProgramName[] {
       return ['java', 'mvn'];
     case 'npm':
       return ['c++', 'make', 'cmake', 'python3', 'xz'];
+    case 'system':
+      return recipe.programs;
   }
 }
 
@@ -78,6 +89,7 @@ export function neededBySuites(tools: readonly Tool[]): readonly Need[] {
   const needs: readonly (Need & { readonly tool?: string })[] = [
     { name: 'the certificate suites', programs: ['openssl'] },
     { name: 'the LocalStack suites', programs: ['java'], tool: 'dynamodb-local' },
+    { name: 'the MiniStack suites', programs: ['curl'], tool: 'ministack' },
     { name: 'the kubelet suites', programs: ['containerd', 'ip'], tool: 'kubelet' },
   ];
   return needs.filter(({ tool }) => tools.some(({ name }) => tool === undefined || tool === name));
@@ -105,19 +117,29 @@ export function lacking(needs: readonly Need[], env: NodeJS.ProcessEnv): readonl
 export function describeLacks(lacks: readonly Lack[]): readonly string[] {
   if (lacks.length === 0) return [];
   const programs = lacks.map(({ program }): Program => PROGRAMS[program]);
-  const packages = programs.flatMap(({ debian }) => debian ?? []);
+  const packages = aptLine(lacks);
   return [
     'this machine lacks:',
     ...lacks.map(({ what, neededBy }) => `  ${what}, for ${neededBy.join(', ')}`),
-    ...(packages.length > 0 ? [`to install them on Debian: apt-get install ${packages.join(' ')}`] : []),
+    ...(packages === undefined ? [] : [`to install them on Debian: ${packages}`]),
     ...programs.flatMap(({ what, how }) => (how === undefined ? [] : [`to install ${what}: ${how}`])),
   ];
+}
+
+function aptLine(lacks: readonly Lack[]): string | undefined {
+  const packages = lacks.flatMap(({ program }) => (PROGRAMS[program] as Program).debian ?? []);
+  return packages.length === 0 ? undefined : `apt-get install ${packages.join(' ')}`;
 }
 
 /** Why a tool cannot be installed. */
 export function whyNot(tool: Tool, lacks: readonly Lack[]): string | undefined {
   const missing = lacks.filter(({ program }) => neededToInstall(tool.recipe).includes(program));
-  return missing.length === 0 ? undefined : `its installation needs ${missing.map(({ what }) => what).join(', ')}`;
+  if (missing.length === 0) return undefined;
+  const list = missing.map(({ what }) => what).join(', ');
+  // No installer of ours has such a tool, so the reason of the skipped suite says what does.
+  return tool.recipe.kind === 'system'
+    ? `this machine lacks ${list}; on Debian: ${aptLine(missing)}`
+    : `its installation needs ${list}`;
 }
 
 function goProblem(env: NodeJS.ProcessEnv): string | undefined {
@@ -128,6 +150,14 @@ function goProblem(env: NodeJS.ProcessEnv): string | undefined {
   const [found, major, minor] = [version[0], Number(version[1]), Number(version[2])];
   const enough = major > MINIMUM_GO[0] || (major === MINIMUM_GO[0] && minor >= MINIMUM_GO[1]);
   return enough ? undefined : `found ${found}`;
+}
+
+/** `tpm2` loads the library by its name. `ldconfig` is not on every user's PATH. */
+function tctiProblem(env: NodeJS.ProcessEnv): string | undefined {
+  const PATH = `${env['PATH'] ?? ''}:/sbin:/usr/sbin`;
+  const { status, stdout } = spawnSync('ldconfig', ['-p'], { env: { ...env, PATH }, encoding: 'utf8' });
+  if (status !== 0) return '`ldconfig -p` fails';
+  return stdout.includes('libtss2-tcti-swtpm.so') ? undefined : 'not found by `ldconfig -p`';
 }
 
 /**

@@ -4,9 +4,9 @@ import { buildGoTools } from './build-go.ts';
 import { buildNpmTool, buildPythonTool, fetchMavenTool } from './build.ts';
 import { withCacheLock } from './cache-lock.ts';
 import { pinsDigest } from './pins.ts';
-import { inAssets, onPath } from './present.ts';
+import { inAssets, onPath, systemProgram } from './present.ts';
 import { describeLacks, lacking, neededBySuites, neededToInstall, whyNot } from './programs.ts';
-import type { GoRecipe, Machine, Recipe, Tool, ToolLocation } from './recipe.ts';
+import type { GoRecipe, InstalledRecipe, Machine, Recipe, Tool, ToolLocation } from './recipe.ts';
 import { download, isReachable, releaseBinary, type ReleaseBinary } from './release.ts';
 
 /**
@@ -35,10 +35,10 @@ export async function provide(
   ];
   const lacks = lacking(needs, machine.env);
   for (const line of describeLacks(lacks)) note(line);
-  const installable = absent.filter((tool) => {
+  const installable = absent.filter((tool): tool is Tool<InstalledRecipe> => {
     const reason = forAnotherSystem(tool.recipe) ?? (toBuild.includes(tool) ? whyNot(tool, lacks) : undefined);
     if (reason !== undefined) found.set(tool.name, { missing: `${tool.name}: ${reason}` });
-    return reason === undefined;
+    return reason === undefined && tool.recipe.kind !== 'system';
   });
   if (installable.length === 0) return found;
 
@@ -63,7 +63,9 @@ export async function provide(
 }
 
 function locate(tool: Tool, cache: string, machine: Machine): string | undefined {
-  const cached = pathInCache(tool, cache);
+  const { name, recipe } = tool;
+  if (recipe.kind === 'system') return systemProgram({ name, recipe }, machine);
+  const cached = pathInCache({ name, recipe }, cache);
   const inCache = existsSync(cached) ? cached : undefined;
   return isGo(tool) ? (inAssets(tool, machine) ?? inCache ?? onPath(tool, machine)) : inCache;
 }
@@ -72,11 +74,11 @@ function isGo(tool: Tool): tool is Tool<GoRecipe> {
   return tool.recipe.kind === 'go';
 }
 
-function entryOf({ recipe }: Tool, cache: string): string {
+function entryOf({ recipe }: Tool<InstalledRecipe>, cache: string): string {
   return join(cache, `${recipe.folder}-${pinsDigest(recipe.folder)}`);
 }
 
-function pathInCache(tool: Tool, cache: string): string {
+function pathInCache(tool: Tool<InstalledRecipe>, cache: string): string {
   const entry = entryOf(tool, cache);
   switch (tool.recipe.kind) {
     case 'go':
@@ -111,7 +113,7 @@ function forAnotherSystem(recipe: Recipe): string | undefined {
  * installations wait for the network most of the time, so they run beside the Go builds. Returns the failures.
  */
 async function install(
-  tools: readonly Tool[],
+  tools: readonly Tool<InstalledRecipe>[],
   releases: ReadonlyMap<string, ReleaseBinary>,
   cache: string,
   machine: Machine,
@@ -143,7 +145,11 @@ async function install(
   return failures;
 }
 
-async function installOther({ name, recipe }: Tool, entry: string, machine: Machine): Promise<string | undefined> {
+async function installOther(
+  { name, recipe }: Tool<InstalledRecipe>,
+  entry: string,
+  machine: Machine,
+): Promise<string | undefined> {
   switch (recipe.kind) {
     case 'go':
       return undefined;

@@ -1,4 +1,5 @@
 /** How each kind of test tool is made. Folders are beside this file; versions are in the files of those folders only. */
+import type { ProgramName } from './programs.ts';
 
 export interface GoRecipe {
   readonly kind: 'go';
@@ -41,8 +42,16 @@ export interface NpmRecipe {
   readonly platform?: NodeJS.Platform;
 }
 
+/** Programs of the operating system's packages, which are not installed here. The path of the tool is the first one's. */
+export interface SystemRecipe {
+  readonly kind: 'system';
+  readonly programs: readonly [ProgramName, ...ProgramName[]];
+  readonly platform?: NodeJS.Platform;
+}
+
 /** `seconds`: how long the first installation takes on two idle processors, for the progress line. */
-export type Recipe = GoRecipe | PythonRecipe | MavenRecipe | NpmRecipe;
+export type InstalledRecipe = GoRecipe | PythonRecipe | MavenRecipe | NpmRecipe;
+export type Recipe = InstalledRecipe | SystemRecipe;
 
 export interface Tool<R extends Recipe = Recipe> {
   readonly name: string;

@@ -10,6 +10,8 @@ const RECIPES = {
   'kube-controller-manager': go('kubernetes', 'k8s.io/kubernetes/cmd/kube-controller-manager', 70, ['--version']),
   kubectl: go('kubernetes', 'k8s.io/kubernetes/cmd/kubectl', 30, ['version', '--client']),
   kubeadm: go('kubernetes', 'k8s.io/kubernetes/cmd/kubeadm', 15, ['version', '-o', 'short']),
+  // The next minor version, for the suites that hold against both.
+  'kubeadm-1.37': go('kubeadm-next', 'k8s.io/kubernetes/cmd/kubeadm', 55),
   kubelet: go('kubernetes', 'k8s.io/kubernetes/cmd/kubelet', 35, ['--version']),
   zlint: go('zlint', 'github.com/zmap/zlint/v3/cmd/zlint', 20),
   helm: go('helm', 'helm.sh/helm/v4/cmd/helm', 90, ['version', '--template', '{{.Version}}']),
@@ -25,6 +27,8 @@ const RECIPES = {
   // AWS publishes both for Linux only. The path of the first is its interpreter, of the second its package folder.
   'lambda-rie': { kind: 'python', folder: 'lambda-rie', seconds: 10, platform: 'linux' },
   'lambda-ric': { kind: 'npm', folder: 'lambda-ric', package: 'aws-lambda-ric', seconds: 60, platform: 'linux' },
+  // A software TPM, and the programs that use it.
+  swtpm: { kind: 'system', programs: ['swtpm', 'swtpm_setup', 'tpm2', 'libtss2-tcti-swtpm'], platform: 'linux' },
 } as const satisfies Record<string, Recipe>;
 
 export type ToolName = keyof typeof RECIPES;

@@ -1,8 +1,8 @@
-/** What the test command says of a run that is not the listed one, and what each tier and third has. */
+/** What the test command says of a run that is not the listed one, and what each tier and part has. */
 import { globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { filesOf, filesOfThird, holdAgainst, sizeIn, thirdOfCommit, thirds, updated } from '../suite-list.ts';
+import { filesOf, filesOfPart, holdAgainst, sizeIn, partOfCommit, partNumbers, updated } from '../suite-list.ts';
 import type { Ran, SuiteList } from '../suite-list.ts';
 
 const list: SuiteList = {
@@ -93,18 +93,20 @@ describe('the tiers', () => {
   const secondsOf = (of: SuiteList, names: readonly string[]): number =>
     names.reduce((sum, file) => sum + sizeIn('deep', of[file]!)!.seconds, 0);
 
-  test('each deep file is in exactly one third, whatever the order of the list, and the thirds take equally long', () => {
-    const parts = thirds.map((third) => filesOfThird(files, third));
+  test('each deep file is in exactly one part, whatever the order of the list, and the parts take equally long', () => {
+    const parts = partNumbers.map((number) => filesOfPart(files, number));
     expect(parts.flat().toSorted()).toEqual(Object.keys(files).toSorted());
     const backwards = Object.fromEntries(Object.entries(files).toReversed());
-    expect(thirds.map((third) => filesOfThird(backwards, third))).toEqual(parts);
+    expect(partNumbers.map((number) => filesOfPart(backwards, number))).toEqual(parts);
     const seconds = parts.map((part) => secondsOf(files, part));
     expect(Math.max(...seconds) - Math.min(...seconds)).toBeLessThanOrEqual(2);
   });
 
-  test('a commit has one third, and each third has commits', () => {
-    expect(thirdOfCommit('00000000ffff')).toBe(1);
-    expect(new Set(['00000000', '00000001', '00000002', 'fffffffe'].map(thirdOfCommit))).toEqual(new Set(thirds));
+  test('a commit has one part, and each part has commits', () => {
+    expect(partOfCommit('00000000ffff')).toBe(1);
+    expect(new Set(['00000000', '00000001', '00000002', '00000003', '00000004', 'fffffffe'].map(partOfCommit))).toEqual(
+      new Set(partNumbers),
+    );
   });
 });
 
@@ -125,7 +127,7 @@ describe('--update', () => {
     });
   });
 
-  test('of the default tier leaves a deep file alone that somebody named', () => {
+  test('of the default tier leaves a named deep file alone', () => {
     expect(update(ranAs({ 'c.test.ts': ['passed'] }))).toEqual(list);
   });
 
@@ -168,8 +170,8 @@ describe('test/suites.json', () => {
     expect(incomplete).toEqual([]);
   });
 
-  test('makes three thirds of nearly the same length', () => {
-    const parts = thirds.map((third) => filesOfThird(suites, third));
+  test('makes five parts of nearly the same length', () => {
+    const parts = partNumbers.map((number) => filesOfPart(suites, number));
     const seconds = parts.map((part) => part.reduce((sum, file) => sum + sizeIn('deep', suites[file]!)!.seconds, 0));
     expect(Math.max(...seconds)).toBeLessThan(1.1 * Math.min(...seconds));
   });

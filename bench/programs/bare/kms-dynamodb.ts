@@ -5,7 +5,7 @@
 import { DynamoDBClient, GetItemCommand, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { GetPublicKeyCommand, KMSClient, SignCommand } from '@aws-sdk/client-kms';
 import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
-import { kmsClientConfig } from '../../../adapters/aws/kms-signer.ts';
+import { kmsClientConfig } from '../../../adapters/aws/kms-client.ts';
 import { environmentNames } from '../../../adapters/lambda/environment.ts';
 
 const dynamodb = new DynamoDBClient(ledgerClientConfig);

@@ -1,4 +1,4 @@
-/** The calls of the `aws` provider to AWS. The rules about the answers are in this folder. */
+/** The calls of the `aws` and `aws-nitrotpm` providers to AWS. The rules about the answers are in their folders. */
 import type { InstanceDescription } from './instance.ts';
 
 export interface AwsPorts {
@@ -6,6 +6,8 @@ export interface AwsPorts {
   readonly ec2: Ec2Endpoint;
   /** DER, by region. A document of a region without certificates is refused. */
   readonly regionCertificates: RegionCertificates;
+  /** Required if the cluster takes evidence of `aws-nitrotpm`. */
+  readonly endorsementKeys?: EndorsementKeyEndpoint;
 }
 
 export type RegionCertificates = ReadonlyMap<string, readonly Uint8Array[]>;
@@ -34,6 +36,20 @@ export interface StsAnswer {
 export interface Ec2Endpoint {
   describeInstance(where: InstancePlace, instanceId: string): Promise<InstanceDescription | 'notFound'>;
 }
+
+/** Values of KeyType in GetInstanceTpmEkPub. */
+export const endorsementKeyTypes = ['rsa-2048', 'ecc-sec-p384'] as const;
+export type EndorsementKeyType = (typeof endorsementKeyTypes)[number];
+
+/**
+ * GetInstanceTpmEkPub: the DER of a SubjectPublicKeyInfo, not decoded yet. The caller has learned from EC2 that the instance has a
+ * NitroTPM. Throws unless EC2 returns a key, also if a permission is missing.
+ */
+export type EndorsementKeyEndpoint = (
+  where: InstancePlace,
+  instanceId: string,
+  type: EndorsementKeyType,
+) => Promise<Uint8Array>;
 
 export interface InstancePlace {
   readonly account: string;

@@ -26,10 +26,13 @@ export interface AwsEvidence {
   readonly nonce: string;
 }
 
+/** The keys that `readClaims` reads. */
+export const claimKeys = ['account', 'region', 'instance'] as const;
+
 /** `keys`: the fields besides `v`, `sts` and the optional `nonce`. */
 const schemas = {
   'aws/v1': { v: 1, keys: ['rsa2048'] },
-  'aws/v2': { v: 2, keys: ['account', 'region', 'instance'] },
+  'aws/v2': { v: 2, keys: claimKeys },
 } as const;
 
 /** The problem is a whole clause: `the attestation data has an unknown key`. */
@@ -53,7 +56,7 @@ export function readAwsEvidence(
 type Fields = Readonly<Record<string, unknown>>;
 
 /** `{"account":"…","region":"…","instance":"i-…"}`, which STS and EC2 must confirm. */
-function readClaims({ account, region, instance: instanceId }: Fields): Result<ClaimedInstance, string> {
+export function readClaims({ account, region, instance: instanceId }: Fields): Result<ClaimedInstance, string> {
   if (typeof account !== 'string' || !isAccountId(account)) return wrongData('names no account');
   if (typeof region !== 'string') return wrongData('names no region of a known partition');
   const partition = partitionOf(region);

@@ -2,7 +2,7 @@
  * Which running instances an operator may adopt without evidence (`countersign tofu adopt`): those that the policy permits, under
  * the one name that its rules give to each. adapters/aws/ec2.ts asks EC2.
  */
-import type { AwsAttestation, NodeNameRule } from '../../configuration/model/attestation.ts';
+import type { AwsAttestation, NodeNameRule } from '../../configuration/providers/aws.ts';
 import type { Violation } from '../../outcome/outcome.ts';
 import type { Instant } from '../../ports/instant.ts';
 import type { InstancePlace } from './endpoints.ts';

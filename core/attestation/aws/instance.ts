@@ -1,12 +1,11 @@
 /** Checks EC2's description of an instance (DescribeInstances), and reads the names and addresses of the machine from it. */
-import { profileMatches, isHostName, isSubdomain, parseAddress } from '../../policy/patterns.ts';
-import type { AwsAttestation, NodeNameRule } from '../../configuration/model/attestation.ts';
+import { canonicalAddress, profileMatches, isHostName, isSubdomain } from '../../policy/patterns.ts';
+import type { AwsAttestation, NodeNameRule } from '../../configuration/providers/aws.ts';
 import { violation } from '../../outcome/outcome.ts';
 import type { Violation } from '../../outcome/outcome.ts';
 import type { Instant } from '../../ports/instant.ts';
 import { quoted } from '../../outcome/printable-text.ts';
 import { violationUnless } from '../../policy/rule.ts';
-import { ipText } from '../../x509/subject-alt-names.ts';
 import type { NamedInstance } from './instance-identity.ts';
 import type { Machine } from '../evidence/provider.ts';
 
@@ -27,6 +26,8 @@ export interface InstanceDescription {
   /** MetadataOptions. */
   readonly httpTokens?: 'required' | 'optional';
   readonly httpPutResponseHopLimit?: number;
+  /** `v2.0` if the instance has a NitroTPM. */
+  readonly tpmSupport?: string;
   readonly privateDnsName?: string;
   readonly publicDnsName?: string;
   readonly rootDeviceType?: 'ebs' | 'instance-store';
@@ -187,10 +188,4 @@ function factOf(rule: Exclude<NodeNameRule, { kind: 'pattern' }>, instance: Inst
     case 'tag':
       return instance.tags.get(rule.key) ?? '';
   }
-}
-
-/** The form of SubjectAltNames.ip; `undefined` if the text is not an address. */
-function canonicalAddress(text: string): string | undefined {
-  const digits = parseAddress(text);
-  return digits === undefined ? undefined : ipText(Buffer.from(digits, 'hex'));
 }

@@ -1,4 +1,4 @@
-/** The two evidence blocks of a request (docs/attestation.md). The provider decodes the data. */
+/** The evidence blocks of a request (docs/attestation.md): which provider decodes them. */
 import type { PemBlock } from '../../encoding/pem.ts';
 import { violation } from '../../outcome/outcome.ts';
 import type { Violation } from '../../outcome/outcome.ts';
@@ -18,7 +18,10 @@ export interface SentEvidence {
 
 /** `undefined` if the request has no evidence. decodePem has checked the order and number of the blocks. */
 export function decodeEvidence(blocks: readonly PemBlock[]): Result<SentEvidence | undefined, Violation> {
-  if (blocks.length === 0) return success(undefined);
+  const [first] = blocks;
+  if (first === undefined) return success(undefined);
+  // Blocks of gke-exec-auth-plugin have no version. Only a profile that accepts its evidence permits their labels.
+  if (!first.label.startsWith('KUBELET AUTHENTICATOR')) return success({ version: 'gce-vtpm/v1', data: first.content });
   const provider = blocks.find(({ label }) => label === evidenceLabels.provider);
   const data = blocks.find(({ label }) => label === evidenceLabels.data);
   if (provider === undefined || data === undefined)

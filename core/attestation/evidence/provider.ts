@@ -4,7 +4,8 @@
  * one line in `providers.ts`, one page in docs/attestation/, one set of vectors under test/. A provider knows no Kubernetes
  * objects, no records and no policy of signers: it names the machine that sent the evidence and describes it.
  */
-import type { SingleUseKey } from '../../ports/attestation-store.ts';
+import type { DeviceState, SingleUseKey } from '../../ports/attestation-store.ts';
+import type { PcrPolicy } from '../../policy/profile.ts';
 import type { CertificateRequest } from '../../x509/model.ts';
 import type { Violation, Violations } from '../../outcome/outcome.ts';
 import type { Result } from '../../outcome/result.ts';
@@ -20,10 +21,15 @@ export interface AttestationProvider {
    * (Cluster API's proposal, Insecure providers).
    */
   readonly secure: boolean;
+  /**
+   * Whether the evidence proves the hardware itself, so that the machine may request a new key with its bootstrap credentials:
+   * a new disk in the same machine. Absent = no.
+   */
+  readonly provesHardware?: true;
   /** For so many milliseconds after a stop and start a machine may request a new key without a renewal; absent = never. */
   readonly restartWindow?: number;
-  /** Decodes the evidence and makes all checks that need no network. Never throws. */
-  examine(evidence: Evidence): Result<Examined, Violations>;
+  /** Decodes the evidence and makes all checks that need no network. Never throws, and its promise never rejects. */
+  examine(evidence: Evidence): Result<Examined, Violations> | Promise<Result<Examined, Violations>>;
   /**
    * The current state of the machine recorded under `identity`, for requests without evidence and for node names whose holder
    * may be gone. Throws if the platform does not answer: an error is not a state.
@@ -35,13 +41,18 @@ export interface AttestationProvider {
 export interface Evidence {
   /** One of `versions`. */
   readonly version: string;
-  /** The DATA block: JSON by the provider's closed schema, not yet decoded. At most 32 KiB. */
+  /**
+   * The DATA block: JSON by the provider's closed schema, not yet decoded. At most 32 KiB. A provider whose nodes write other blocks
+   * reads `request.evidence`.
+   */
   readonly data: Uint8Array;
   readonly request: CertificateRequest;
   readonly nodeName: string;
   readonly clusterName: string;
   /** Computes B (binding-digest.ts) with the nonce of the evidence. Lower-case hex. */
   readonly binding: (nonce: string) => string;
+  /** Of the profile, for providers with a TPM. */
+  readonly pcrs?: PcrPolicy | undefined;
   readonly now: Instant;
 }
 
@@ -63,6 +74,8 @@ export interface Machine {
   readonly identity: string;
   /** The providerID of its node, such as `aws:///eu-central-1a/i-0123456789abcdef0`. */
   readonly providerId: string;
+  /** Its node's program writes no provider ID into requests, which Cluster API's proposal demands. One that is there must be right. */
+  readonly mayOmitProviderId?: true;
   /** Node names that it may have: exact names and patterns of core/policy/patterns.ts. */
   readonly nodeNames: readonly string[];
   /** Of all its interfaces, public ones included; canonical text as in SubjectAltNames.ip. */
@@ -70,6 +83,21 @@ export interface Machine {
   /** Lower case. */
   readonly dnsNames: readonly string[];
   readonly startedAt?: Instant;
+  /** The entry of the operator's list that this description was read from: an exact name. A claim for the machine depends on it. */
+  readonly entry?: string;
+  /** Only of a machine with a TPM. */
+  readonly device?: Device;
+}
+
+/** The TPM of a machine, as the quote of this request shows it. */
+export interface Device {
+  /** SubjectPublicKeyInfo, DER. Absent if the platform knows the attestation key itself. */
+  readonly endorsementKey?: Uint8Array;
+  readonly state: DeviceState;
+  /** Whether the request answers a challenge, which proves that attestation key and endorsement key are in one TPM. */
+  readonly activated: boolean;
+  /** Makes a challenge for this TPM: the value of the annotation `countersign.dev/attestation-challenge`. Throws if temporary. */
+  challenge(): Promise<string>;
 }
 
 export type MachineState =

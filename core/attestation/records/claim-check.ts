@@ -5,10 +5,11 @@
 import { addressKind, mostAddresses } from './stored-records.ts';
 import type { Claim, IdentityRecord, Lookup } from '../../ports/attestation-store.ts';
 
-export function checkClaim({ identity, once, newAddresses, retire, audit }: Claim): void {
+export function checkClaim({ identity, once, newAddresses, retire, entry, audit }: Claim): void {
   if (identity.kind === 'none') {
     const more = once.length + newAddresses.length + audit.length;
-    if (more > 0 || retire !== undefined) throw new TypeError('a claim without an identity writes its verdict only');
+    if (more > 0 || retire !== undefined || entry !== undefined)
+      throw new TypeError('a claim without an identity writes its verdict only');
     return;
   }
   const { record } = identity;
@@ -18,6 +19,8 @@ export function checkClaim({ identity, once, newAddresses, retire, audit }: Clai
   if (Math.max(record.addresses.length, newAddresses.length) > mostAddresses)
     throw new TypeError(`a machine holds at most ${mostAddresses} addresses`);
   checkKinds(once);
+  if (entry?.includes('*') === true)
+    throw new TypeError('a claim depends on an exact entry of the list, never on a pattern');
   if (identity.kind === 'create') checkFirst(record, newAddresses);
   else if (record.rev < 2) throw new TypeError('a record that replaces another must have a later rev');
   if (retire === undefined) return;

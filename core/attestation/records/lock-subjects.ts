@@ -9,12 +9,21 @@ export function lockOfMachine(identity: string): LockSubject {
   return `id#${identity}`;
 }
 
-/** The subjects of a lock: its node name, its machine, or both. */
-export function subjectsOf({ nodeName, identity }: Pick<Lock, 'nodeName' | 'identity'>): readonly LockSubject[] {
-  if (nodeName === undefined && identity === undefined) throw new TypeError('a lock needs a node name or a machine');
+export function lockOfKey(spkiSha256: string): LockSubject {
+  return `key#${spkiSha256}`;
+}
+
+/** What a lock covers. */
+export type Locked = Pick<Lock, 'nodeName' | 'identity' | 'spkiSha256'>;
+
+/** The subjects of a lock: its node name, its machine, or both; or its key. */
+export function subjectsOf({ nodeName, identity, spkiSha256 }: Locked): readonly LockSubject[] {
+  if (nodeName === undefined && identity === undefined && spkiSha256 === undefined)
+    throw new TypeError('a lock needs a node name, a machine or a key');
   return [
     ...(nodeName === undefined ? [] : [lockOfNode(nodeName)]),
     ...(identity === undefined ? [] : [lockOfMachine(identity)]),
+    ...(spkiSha256 === undefined ? [] : [lockOfKey(spkiSha256)]),
   ];
 }
 

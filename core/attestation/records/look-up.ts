@@ -21,6 +21,7 @@ export function lookUp({ identity, nodeName, once, addresses, machines }: Lookup
   const record = identity === undefined ? undefined : items.identity(identity);
   const lock = identity === undefined ? undefined : items.lock(lockOfMachine(identity));
   const holder = holderOf(nodeName, items);
+  const entry = machines.find((name) => !name.includes('*') && items.entries.includes(name));
   return {
     ...(record === undefined ? {} : { identity: record }),
     ...(lock === undefined ? {} : { lock }),
@@ -28,6 +29,7 @@ export function lookUp({ identity, nodeName, once, addresses, machines }: Lookup
     once: once.map((key) => items.spentBy(key)),
     addresses: addresses.map((address) => items.owner(address)),
     // An entry without `*` is exactly one name. A name is never a pattern.
+    ...(entry === undefined ? {} : { entry }),
     listed: items.entries.some((entry) => machines.some((name) => nameMatches(entry, name))),
   };
 }

@@ -4,6 +4,7 @@
  */
 import type {
   AuditItem,
+  DeviceState,
   IdentityRecord,
   MachineEntry,
   RecentUses,
@@ -72,6 +73,7 @@ export const identityRecordFrom = object<IdentityRecord>({
   uses: integer,
   recent: optional(object<RecentUses>({ since: integer, uses: integer })),
   lastUid: optional(text),
+  device: optional(object<DeviceState>({ akName: text, resetCount: integer, clock: integer })),
   rev: integer,
 });
 
@@ -102,19 +104,32 @@ export const auditItemFrom = object<AuditItem>({
   id: text,
   at: integer,
   by: text,
-  action: oneOf('reset', 'adopt', 'retire', 'allow', 'remove', 'lock', 'unlock'),
+  action: oneOf('reset', 'adopt', 'retire', 'allow', 'remove', 'lock', 'unlock', 'revoke'),
   subject: text,
   nodeName: optional(text),
   reason: text,
+  certificates: optional(integer),
   before: optional(identityRecordFrom),
 });
 
-export const machineEntryFrom = object<MachineEntry>({ name: text, addedAt: integer, by: text, reason: text });
+/** Entries written before they had names have no such field. */
+const textsOrNone: Reader<readonly string[]> = (value, name) => (value === undefined ? [] : listOf(text)(value, name));
+
+export const machineEntryFrom = object<MachineEntry>({
+  name: text,
+  nodeName: optional(text),
+  addresses: textsOrNone,
+  dnsNames: textsOrNone,
+  addedAt: integer,
+  by: text,
+  reason: text,
+});
 
 export const lockFrom = object<Lock>({
   id: text,
   nodeName: optional(text),
   identity: optional(text),
+  spkiSha256: optional(text),
   at: integer,
   by: text,
   reason: text,

@@ -2,9 +2,15 @@
  * Resolves which signers require attestation, and checks that no other signer issues the same node names without it.
  */
 import type { ClusterAttestation } from '../model/attestation.ts';
-import type { ProfileAttestation, Profile } from '../../policy/profile.ts';
-import { resolveAws } from './aws-attestation.ts';
-import type { Place } from '../model/place.ts';
+import { leadsTo } from '../../encoding/pcr-extend.ts';
+import type { PcrPolicy, ProfileAttestation, Profile } from '../../policy/profile.ts';
+import { resolveAws } from '../providers/aws.ts';
+import { resolveGce } from '../providers/gce.ts';
+import { configuredBy, resolveAwsNitroTpm } from '../providers/aws-nitrotpm.ts';
+import { resolveGceVtpm } from '../providers/gce-vtpm.ts';
+import { resolveTpm } from '../providers/tpm.ts';
+import { resolveX509 } from '../providers/x509.ts';
+import type { Place } from '../fields/place.ts';
 import { profileAttestation } from '../schema/attestation.ts';
 import type { ClusterInput, ProfileInput } from '../schema/cluster.ts';
 import { letsInAll } from '../../policy/requester-patterns.ts';
@@ -21,18 +27,36 @@ export function resolveProfileAttestation(
   at: Place,
 ): ProfileAttestation | undefined {
   if (input === undefined && signer.provider === undefined) return undefined;
-  const { providers, ...rest } = input ?? profileAttestation.parse({});
+  const { providers: listed, pcrs, ...rest } = input ?? profileAttestation.parse({});
   if (!isNodeSigner(signer)) at.error('only machines are attested: it is for the kubelet signers');
   else if (signer.provider !== undefined) {
-    if (providers !== undefined && (providers.length !== 1 || providers[0] !== signer.provider))
+    if (listed !== undefined && (listed.length !== 1 || listed[0] !== signer.provider))
       at('providers').error(`the name of this signer says it: ${signer.provider}`);
     if (!rest.required) at('required').error('this signer is only for requests with evidence; it cannot be left out');
-  } else if (providers === undefined) at('providers').error('is required');
-  else if (providers.includes('insecure'))
-    at('providers', providers.indexOf('insecure')).error(
+  } else if (listed === undefined) at('providers').error('is required');
+  else if (listed.includes('insecure'))
+    at('providers', listed.indexOf('insecure')).error(
       'has a signer of its own: cluster.x-k8s.io/kube-apiserver-client-kubelet-insecure',
     );
-  return { providers: signer.provider === undefined ? (providers ?? []) : [signer.provider], ...rest };
+  const providers = signer.provider === undefined ? (listed ?? []) : [signer.provider];
+  if (pcrs !== undefined && !providers.every((provider) => withTpm.has(provider)))
+    at('pcrs').error('is for providers with a TPM only: the evidence of another one would be taken without');
+  if (pcrs !== undefined) checkRecordedBoots(pcrs, at('pcrs', 'events'));
+  return { providers, ...rest, ...(pcrs === undefined ? {} : { pcrs }) };
+}
+
+/** The providers whose evidence has a quote. */
+const withTpm: ReadonlySet<string> = new Set(['tpm', 'aws-nitrotpm']);
+
+/** Of a boot that is not permitted, a refusal would name an event that did not change. */
+function checkRecordedBoots({ values, events = {} }: PcrPolicy, at: Place): void {
+  for (const [pcr, boots] of Object.entries(events)) {
+    boots.forEach((boot, index) => {
+      const digests = boot.map((event) => Buffer.from(event.slice(0, 64), 'hex'));
+      if (values[pcr]?.some((value) => leadsTo(value, Number(pcr), digests)) !== true)
+        at(pcr, index).error(`leads to none of the values that PCR ${pcr} may have`);
+    });
+  }
 }
 
 /** Whether the signer issues only to proven machines. First use alone (insecure) proves nothing, and neither does audit mode. */
@@ -45,6 +69,8 @@ export function isProven(attestation: ProfileAttestation | undefined): boolean {
   );
 }
 
+/** The user of gke-exec-auth-plugin, which is in no group of bootstrap tokens. */
+const pluginUser = 'kubelet-bootstrap';
 /** The groups of bootstrap tokens, and of the token file in Kubernetes' TLS bootstrapping documentation. */
 const bootstrapGroups = ['system:bootstrappers', 'system:bootstrappers:*'];
 
@@ -67,8 +93,10 @@ export function resolveRequester(
   const nodeItself = requester?.nodeItself ?? proven;
   const forJoiningNodes = insecure || (proven && signer.kind !== 'kubelet-serving');
   const isListed = requester?.users !== undefined || requester?.groups !== undefined;
-  const users = requester?.users ?? [];
-  const groups = requester?.groups ?? (forJoiningNodes && !isListed ? bootstrapGroups : []);
+  const forPlugin = attestation?.providers.includes('gce-vtpm') === true;
+  const forOthers = attestation?.providers.some((provider) => provider !== 'gce-vtpm') !== false;
+  const users = requester?.users ?? (forJoiningNodes && !isListed && forPlugin ? [pluginUser] : []);
+  const groups = requester?.groups ?? (forJoiningNodes && !isListed && forOthers ? bootstrapGroups : []);
   // Two empty lists would permit every requester, which an operator who removed all others did not intend.
   if ((proven || insecure) && !nodeItself && users.length + groups.length === 0)
     at.error('permits no requester: list users or groups');
@@ -92,18 +120,28 @@ export function resolveAttestation(
     if (attestation !== undefined) here.warning('no profile of this cluster is attested: none of this holds');
     return undefined;
   }
-  if (providers.has('aws') && attestation?.aws === undefined)
-    here('aws').error('is required: a profile takes evidence of aws');
-  if (!providers.has('aws') && attestation?.aws !== undefined)
-    here('aws').warning('no profile of this cluster takes evidence of aws');
+  for (const section of ['aws', 'tpm', 'x509', 'gce', 'gce-vtpm'] as const) {
+    const isConfigured = attestation?.[section] !== undefined;
+    const takers = [...providers].filter((provider) => configuredBy(provider) === section);
+    if (takers.length > 0 && !isConfigured)
+      here(section).error(`is required: a profile takes evidence of ${takers.join(' and ')}`);
+    if (takers.length === 0 && isConfigured)
+      here(section).warning(`no profile of this cluster takes evidence of ${section}`);
+  }
   const defaultAudience = account === undefined || region === undefined ? undefined : `${account}/${region}/${cluster}`;
   const audience = attestation?.audience ?? defaultAudience;
-  // Evidence of an insecure provider is not bound to an audience.
-  if (audience === undefined && [...providers].some((provider) => provider !== 'insecure'))
+  // Evidence of these is not bound to an audience.
+  if (audience === undefined && [...providers].some((provider) => !['insecure', 'gce-vtpm'].includes(provider)))
     here('audience').error('is required where aws.account and aws.region do not tell it');
+  const gceVtpm = attestation?.['gce-vtpm'];
   return {
     audience: audience ?? cluster,
     ...(attestation?.aws === undefined ? {} : { aws: resolveAws(attestation.aws, account, here('aws')) }),
+    ...resolveAwsNitroTpm(providers, here),
+    ...(attestation?.tpm === undefined ? {} : { tpm: resolveTpm(attestation.tpm, here('tpm')) }),
+    ...(attestation?.x509 === undefined ? {} : { x509: resolveX509(attestation.x509, here('x509')) }),
+    ...(attestation?.gce === undefined ? {} : { gce: resolveGce(attestation.gce, here('gce')) }),
+    ...(gceVtpm === undefined ? {} : { 'gce-vtpm': resolveGceVtpm(gceVtpm, here('gce-vtpm')) }),
     addressRanges: resolveRanges(attestation?.addressRanges ?? [], here('addressRanges')),
   };
 }
@@ -153,6 +191,10 @@ export function checkApproval(
   for (const { signerName, requester, attestation, ...profile } of profiles.values()) {
     const approved = approval.get(signerName) === 'approve';
     const unlimited = letsInAll(requester);
+    if (!approved && attestation?.providers.some((provider) => withTpm.has(provider)) === true)
+      at('approval', signerName).warning(
+        'is manual: only the relay, where it approves, passes the challenge of a TPM on to the node; a client of the webhook alone gets AttestationChallenge and cannot answer',
+      );
     if (approved && !isNodeSigner(profile) && unlimited !== undefined)
       at('approval', signerName).error(`would approve what ${unlimited} asks for: name who may under requester`);
     if (!approved && attestation?.subjectAccessReview === true)

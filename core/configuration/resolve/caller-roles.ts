@@ -3,8 +3,8 @@
  * metadata hop limit is above 1, has the credentials of its node's role: if that role may assume the caller role, each node
  * can call as a relay does.
  */
-import type { Place } from '../model/place.ts';
-import type { AwsAttestationInput } from '../schema/attestation.ts';
+import type { Place } from '../fields/place.ts';
+import type { AwsAttestationInput } from '../providers/aws-keys.ts';
 import type { ClusterInput } from '../schema/cluster.ts';
 import { profileMatches } from '../../policy/patterns.ts';
 

@@ -2,15 +2,16 @@
  * Resolves a cluster: merges defaults, fills in every value and checks that values fit together. Problems are collected, each
  * at the place of the wrong value.
  */
-import type { Place } from '../model/place.ts';
+import type { Place } from '../fields/place.ts';
+import { seconds } from '../fields/values.ts';
 import { checkApproval, resolveAttestation, resolveProfileAttestation, resolveRequester } from './attestation.ts';
 import { clusterShape } from '../schema/cluster.ts';
-import type { CaInput, ClusterInput, ProfileInput, WrittenCluster } from '../schema/cluster.ts';
+import type { ClusterInput, ProfileInput, WrittenCluster } from '../schema/cluster.ts';
 import type { CaConfiguration, ClusterConfiguration } from '../model/cluster.ts';
+import { checkIssuers, checkSuccessors, resolveCa } from './ca.ts';
 import { resolveCustomRules } from './custom-profile.ts';
+import { resolveKubeadm } from './kubeadm.ts';
 import { checkLogins } from './login.ts';
-import { algorithmsOfKey } from '../../ports/signer.ts';
-import type { SignatureAlgorithm } from '../../ports/signer.ts';
 import type { Profile } from '../../policy/profile.ts';
 import type { Reserved } from '../../policy/reserved-names.ts';
 import { resolveReserved } from './reserved.ts';
@@ -42,6 +43,8 @@ export function resolveCluster(name: string, input: ClusterInput, at: Place): Cl
     Object.entries(input.cas).map(([ca, value]) => [ca, resolveCa(ca, value, at('cas', ca))] as const),
   );
   if (cas.size === 0) at('cas').error('a cluster needs at least one CA');
+  checkIssuers(cas, at('cas'));
+  checkSuccessors(cas, at('cas'));
 
   const reserved = resolveReserved(input, at);
   const profiles = new Map<string, Profile>();
@@ -57,31 +60,19 @@ export function resolveCluster(name: string, input: ClusterInput, at: Place): Cl
   const approval = new Map(
     [...profiles.keys()].map((signer) => [signer, input.approval?.[signer] ?? 'manual'] as const),
   );
-  checkLogins(profiles, approval, at);
+  checkLogins({ profiles, cas, approval }, at);
   checkApproval(profiles, approval, at);
   checkServingApproval(profiles, approval, input.approveServingWithoutProof, at);
   const attestation = resolveAttestation(name, input, profiles, at);
-  return { name, cas, profiles, approval, ...(attestation === undefined ? {} : { attestation }) };
-}
-
-const longestCaSeconds = 365_000 * 86_400;
-
-/** `at`: the CA. */
-export function resolveCa(name: string, input: CaInput, at: Place): CaConfiguration {
-  const { kind, keySpec, pathLen } = input;
-  const algorithms: readonly SignatureAlgorithm[] = algorithmsOfKey[keySpec];
-  const signatureAlgorithm = input.signatureAlgorithm ?? algorithmsOfKey[keySpec][0];
-  if (!algorithms.includes(signatureAlgorithm))
-    at('signatureAlgorithm').error(`a ${keySpec} key signs with ${algorithms.join(', ')}`);
-  // The issuer name cannot be changed later, and a default would be the same for two clusters.
-  if (input.subject.commonName === undefined) at('subject', 'commonName').error('is required');
-  const subject = { commonName: name, ...input.subject };
-  const validitySeconds = seconds(input.validity);
-  if (validitySeconds > longestCaSeconds)
-    at('validity').error(
-      'must be at most 365000d, a thousand years: a certificate ends in the year 9999 at the latest',
-    );
-  return { name, kind, keySpec, signatureAlgorithm, subject, validitySeconds, pathLen };
+  const kubeadm = resolveKubeadm(input, cas, profiles, at);
+  return {
+    name,
+    cas,
+    profiles,
+    approval,
+    ...(attestation === undefined ? {} : { attestation }),
+    ...(kubeadm === undefined ? {} : { kubeadm }),
+  };
 }
 
 function resolveProfile(
@@ -108,13 +99,20 @@ function resolveProfile(
 
   const maxTtlSeconds = seconds(input.maxTtl);
   if (maxTtlSeconds < 60) at('maxTtl').error('must be at least 60s');
-  if (maxTtlSeconds > (cas.get(ca)?.validitySeconds ?? maxTtlSeconds))
+  const issuer = cas.get(ca);
+  if (issuer !== undefined && issuer.kind !== 'imported' && maxTtlSeconds > issuer.validitySeconds)
     at('maxTtl').warning('is longer than the lifetime of the CA; certificates end with their CA');
 
   const { allowReserved, subject } = resolveSubject(kind, input.subject, reserved, at('subject'));
   if (kind !== 'custom') checkFixedKeys(signerName, signer, input, at);
   const allowReservedSans = resolveAllowedSans(kind, input.sans.allowReserved, reserved, at('sans', 'allowReserved'));
   const attestation = resolveProfileAttestation(signer, input.attestation, at('attestation'));
+  if (input.requestBlocks !== undefined && kind !== 'kube-apiserver-client-kubelet')
+    at('requestBlocks').error('is for the signers of node client certificates');
+  else if (input.requestBlocks !== undefined && attestation !== undefined)
+    at('requestBlocks').error(
+      'is for profiles without attestation: here attestation.providers says whose blocks count',
+    );
   const custom = kind === 'custom' ? resolveCustomRules(input, at) : undefined;
   return {
     signerName,
@@ -128,6 +126,7 @@ function resolveProfile(
     requester: resolveRequester(signer, attestation, input, at('requester')),
     ...(allowReservedSans.length === 0 ? {} : { allowReservedSans }),
     ...(attestation === undefined ? {} : { attestation }),
+    ...(input.requestBlocks === undefined ? {} : { requestBlocks: input.requestBlocks }),
     ...(input.freshKeys ? { freshKeys: true } : {}),
     ...(custom === undefined ? {} : { custom }),
   };
@@ -142,10 +141,4 @@ function checkFixedKeys(signerName: string, signer: SignerKind, input: ProfileIn
   const names = isNodeSigner(signer) ? (['commonNames', 'organizations', 'allowReserved'] as const) : [];
   for (const key of ['commonNameRequired', ...names] as const)
     if (input.subject[key] !== undefined) at('subject', key).error(message);
-}
-
-/** The schema has checked the form: `30d`, `720h` … */
-function seconds(duration: string): number {
-  const unit = { s: 1, m: 60, h: 3600, d: 86_400 }[duration.slice(-1)] ?? Number.NaN;
-  return Number(duration.slice(0, -1)) * unit;
 }

@@ -2,7 +2,7 @@
  * Resolves the keys of a profile that only an operator's own signer has. A pattern that can never match is an error, because
  * its author meant another one.
  */
-import type { Place } from '../model/place.ts';
+import type { Place } from '../fields/place.ts';
 import { notRange } from './reserved.ts';
 import type { ProfileInput } from '../schema/cluster.ts';
 import { isHostName, parseRange } from '../../policy/patterns.ts';

@@ -5,9 +5,10 @@
 import { failure, success } from '../../outcome/result.ts';
 import type { Result } from '../../outcome/result.ts';
 import type { CaKeyPlace, DeploymentConfiguration, JwtAccess } from '../model/deployment.ts';
-import type { Place } from '../model/place.ts';
+import type { Place } from '../fields/place.ts';
 import type { ClusterConfiguration } from '../model/cluster.ts';
 import { resolveDomains } from './domains.ts';
+import { functionUrlDoubt } from './function-url-regions.ts';
 import { throttle as throttleShape } from '../schema/deployment.ts';
 import type { CaInput, ClusterInput } from '../schema/cluster.ts';
 import type { DeploymentInput, JwtInput } from '../schema/deployment.ts';
@@ -25,6 +26,8 @@ export function resolveDeployment(
     if (jwt !== undefined) at('access', 'jwt').error('a function URL cannot check tokens; use frontDoor: httpApi');
     if (throttle !== undefined)
       at('limits', 'throttle').error('a function URL cannot throttle; set reservedConcurrency');
+    const doubt = functionUrlDoubt(aws.region);
+    if (doubt !== undefined) at('frontDoor').warning(`${doubt}. If it still is one, use frontDoor: httpApi`);
   }
   if (iam?.principals.length === 0) at('access', 'iam', 'principals').error('is required and must not be empty');
   const { administrators, deleters } = keys;
@@ -123,13 +126,20 @@ export function checkDeployments(
   at: Place,
 ): void {
   checkKmsQuota(clusters, deployments, at);
-  for (const [name, { access }] of deployments) {
+  for (const [name, { access, keys }] of deployments) {
     const here = at(name);
     if (name.length > maxNameLength)
       here.error(`must be at most ${maxNameLength} characters: it becomes part of role names`);
     // Otherwise the state stack of that cluster and the service stack of this one would have the same name.
     const owner = [...deployments.keys()].find((other) => stackNames(other).state === stackNames(name).service);
     if (owner !== undefined) here.error(`gives its stack the name of the state stack of cluster ${owner}`);
+    const awaiting = [...(clusters.get(name)?.cas.values() ?? [])].some(
+      (ca) => ca.kind === 'imported' && ca.keyMaterial === 'imported',
+    );
+    if (awaiting && keys.importers.length === 0)
+      here('keys', 'importers').error(
+        'is required: it names who may import the key of a CA with keyMaterial: imported',
+      );
     if (access.iam === undefined && access.jwt === undefined)
       here('access').error('is required to deploy: name callers under access.iam or access.jwt');
   }

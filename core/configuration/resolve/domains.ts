@@ -1,6 +1,6 @@
 /** The DNS names of the operator for the HTTP APIs of a cluster. */
 import type { Domain } from '../model/deployment.ts';
-import type { Place } from '../model/place.ts';
+import type { Place } from '../fields/place.ts';
 import type { DeploymentInput } from '../schema/deployment.ts';
 
 type Ways = 'iam' | 'jwt';

@@ -1,7 +1,11 @@
 /** Checks the signers whose certificates are logins at the API server: which names they may issue. */
-import type { Place } from '../model/place.ts';
+import type { Place } from '../fields/place.ts';
+import type { CaConfiguration, ClusterConfiguration } from '../model/cluster.ts';
+import { generationsOf } from '../model/generations.ts';
 import type { Profile } from '../../policy/profile.ts';
 import { quoted } from '../../outcome/printable-text.ts';
+import { isNodeSigner, permitsClientCertificates } from '../../policy/signer-names.ts';
+import { isAbove } from './ca.ts';
 import { unlimitedLists } from './subject.ts';
 
 /**
@@ -10,23 +14,20 @@ import { unlimitedLists } from './subject.ts';
  * `at`: the cluster.
  */
 export function checkLogins(
-  profiles: ReadonlyMap<string, Profile>,
-  approval: ReadonlyMap<string, 'manual' | 'approve'>,
+  { profiles, cas, approval }: Pick<ClusterConfiguration, 'profiles' | 'cas' | 'approval'>,
   at: Place,
 ): void {
-  const clientCas = new Set(
-    [...profiles.values()].filter(({ kind }) => kind.startsWith('kube-apiserver-client')).map(({ ca }) => ca),
-  );
+  const clientCas = trustedForClients(profiles, cas);
   for (const profile of profiles.values()) {
     const { signerName, ca, kind, allowReserved } = profile;
     const onClientCa = clientCas.has(ca) && isForClients(profile);
     if (onClientCa && kind !== 'kube-apiserver-client' && allowReserved.length > 0)
       at('profiles', signerName, 'subject', 'allowReserved').error(
-        `${quoted(ca)} also signs client certificates for the API server, where these names would be logins: that is for kubernetes.io/kube-apiserver-client; or give this signer another CA`,
+        `${quoted(ca)} is trusted for clients of the API server, where these names would be logins: that is for kubernetes.io/kube-apiserver-client; or give this signer another CA`,
       );
     else if (onClientCa && kind === 'custom')
       at('profiles', signerName, 'ca').warning(
-        `${quoted(ca)} also signs client certificates for the API server: certificates of this profile can log in there`,
+        `${quoted(ca)} is trusted for clients of the API server: certificates of this profile can log in there`,
       );
     if (approval.get(signerName) !== 'approve') continue;
     const unlimited = onClientCa ? unlimitedLists(profile) : [];
@@ -41,11 +42,22 @@ export function checkLogins(
   }
 }
 
-/** The signers that let the requester choose both name and purpose, and custom ones that permit client certificates. */
-function isForClients({ kind, custom }: Profile): boolean {
-  return (
-    kind === 'kube-apiserver-client' ||
-    kind === 'legacy-unknown' ||
-    custom?.usages.allowed.some((usage) => usage === 'client auth' || usage === 'any') === true
-  );
+/** During a rotation old and new CA, and every CA below one of these: the API server accepts a chain through it. */
+function trustedForClients(
+  profiles: ClusterConfiguration['profiles'],
+  cas: ClusterConfiguration['cas'],
+): ReadonlySet<string> {
+  const clients = [...profiles.values()].filter(({ kind }) => kind.startsWith('kube-apiserver-client'));
+  const anchors = new Set(clients.flatMap(({ ca }) => generationsOf(ca, cas)));
+  const isBelow = (ca: CaConfiguration): boolean =>
+    [...anchors].some((name) => {
+      const anchor = cas.get(name);
+      return anchor !== undefined && isAbove(anchor, ca, cas);
+    });
+  return new Set([...anchors, ...[...cas.values()].filter(isBelow).map(({ name }) => name)]);
+}
+
+/** The signers that let the requester choose a name for a client certificate. */
+function isForClients(profile: Profile): boolean {
+  return !isNodeSigner(profile) && permitsClientCertificates(profile);
 }

@@ -1,5 +1,5 @@
 /** What a cluster reserves: names and addresses that its signers refuse. */
-import type { Place } from '../model/place.ts';
+import type { Place } from '../fields/place.ts';
 import type { ClusterInput } from '../schema/cluster.ts';
 import { parseRange } from '../../policy/patterns.ts';
 import type { AddressRange } from '../../policy/patterns.ts';

@@ -1,12 +1,11 @@
 /** What an operator may change about kubelet serving certificates: exact reserved names, and approval without a proof. */
 import { isProven } from './attestation.ts';
-import type { Place } from '../model/place.ts';
+import type { Place } from '../fields/place.ts';
 import type { ProfileInput } from '../schema/cluster.ts';
-import { parseAddress } from '../../policy/patterns.ts';
 import type { Profile, ProfileKind } from '../../policy/profile.ts';
 import type { Reserved } from '../../policy/reserved-names.ts';
 import { isRefusedToKubelets } from '../../policy/serving-rules.ts';
-import { ipText } from '../../x509/subject-alt-names.ts';
+import { canonicalAddress } from '../../policy/patterns.ts';
 
 /** The reserved subjectAltNames that this signer may issue, in the form that the rules compare. `at`: their key. */
 export function resolveAllowedSans(
@@ -28,8 +27,7 @@ export function resolveAllowedSans(
 
 /** Addresses as in a decoded request, DNS names in lower case. */
 function canonical(name: string): string {
-  const digits = parseAddress(name);
-  return (digits === undefined ? undefined : ipText(Buffer.from(digits, 'hex'))) ?? name.toLowerCase();
+  return canonicalAddress(name) ?? name.toLowerCase();
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Resolves the key `subject` of a profile: the names that its certificates may have. */
-import type { Place } from '../model/place.ts';
+import type { Place } from '../fields/place.ts';
 import type { ProfileInput } from '../schema/cluster.ts';
 import { nodesGroup, nodeUserPrefix } from '../../policy/in-tree-rules.ts';
 import type { Profile } from '../../policy/profile.ts';

@@ -10,20 +10,9 @@ import type { SignatureAlgorithm } from '../../ports/signer.ts';
 import { z } from 'zod';
 import { clusterAttestation, profileAttestation } from './attestation.ts';
 import { deploymentShape } from './deployment.ts';
-import { flag, matching, text, texts } from './values.ts';
+import { duration, flag, label, matching, text, texts } from '../fields/values.ts';
+import { kubeadmShape } from './kubeadm.ts';
 import { knownUsages } from '../../x509/key-usages.ts';
-
-/** Duration in one unit. Nine digits suffice for every date that a certificate can hold. */
-const duration = matching(
-  /^[1-9][0-9]{0,8}[smhd]$/,
-  'must be a duration such as 30d, 720h, 90m or 60s (quoted or not, one unit)',
-);
-
-/** Cluster and CA names are parts of URLs, record keys and file names, so each is a DNS label (RFC 1123). */
-const label = matching(
-  /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
-  'must be a DNS label: lower-case letters, digits and inner hyphens',
-);
 
 const usages = z.array(z.enum(knownUsages));
 
@@ -40,7 +29,25 @@ const distinguishedName = z.strictObject({
 });
 
 const ca = z.strictObject({
-  kind: z.enum(['selfSigned']).default('selfSigned').describe('How the CA certificate comes to be.'),
+  kind: z
+    .enum(['selfSigned', 'imported', 'issued'])
+    .default('selfSigned')
+    .describe(
+      'Where the CA certificate comes from. `imported`: from another CA, or from before; an operator imports it. `issued`: from the CA that `issuedBy` names. See docs/ca/sources.md.',
+    ),
+  issuedBy: label
+    .exactOptional()
+    .describe('The CA of this cluster that signs the CA certificate. Kind `issued` only, and required there.'),
+  replaces: label
+    .exactOptional()
+    .describe(
+      'The CA of this cluster that this one follows in a rotation. Verifiers are given both, until the old one is removed from the file. Default: none. See docs/ca/trust.md.',
+    ),
+  keyMaterial: z.enum(['kms', 'imported']).exactOptional().meta({
+    description:
+      'Where the CA key comes from. `kms`: KMS makes it. `imported`: an operator imports an existing key, which `keys.importers` may do. Kind `imported` only.',
+    default: 'kms',
+  }),
   keySpec: z
     .enum(['P-256', 'P-384', 'P-521', 'RSA-2048', 'RSA-3072', 'RSA-4096'])
     .default('P-256')
@@ -50,8 +57,18 @@ const ca = z.strictObject({
     .exactOptional()
     .describe('What the CA key signs with. Default: the one that fits the key (SHA-256 for RSA, PKCS #1).'),
   subject: distinguishedName.prefault({}).describe('Name of the CA.'),
-  validity: duration.default('3650d').describe('Lifetime of the CA certificate.'),
+  validity: duration
+    .exactOptional()
+    .meta({ description: 'Lifetime of the CA certificate. Not for kind `imported`.', default: '3650d' }),
   pathLen: z.int().min(0).max(10).default(0).describe('How many CAs may stand between this one and a leaf.'),
+  crlDistributionPoint: matching(
+    /^https?:\/\/[!-~]{1,400}$/,
+    'must be a URL, http://… or https://…, at which relying parties read the CRL without credentials',
+  )
+    .exactOptional()
+    .describe(
+      'URL of the CRL, written into each certificate of this CA. Default: certificates name none. See docs/ca/revocation.md.',
+    ),
   multiRegion: flag(
     false,
     'Whether KMS makes a multi-Region key, of which another Region may have a replica. A key is made this way or the other, for ever.',
@@ -93,11 +110,17 @@ const profile = z.strictObject({
     })
     .exactOptional()
     .describe(
-      'Who may ask: one matching user name or group is enough. Default: any requester whose request is approved; where attestation is enforced and under `cluster.x-k8s.io/` the groups `system:bootstrappers` and `system:bootstrappers:*` for client certificates, and only the node itself for serving ones.',
+      'Who may ask: one matching user name or group is enough. Default: any requester whose request is approved; where attestation is enforced and under `cluster.x-k8s.io/` the groups `system:bootstrappers` and `system:bootstrappers:*` for client certificates (with provider `gce-vtpm` the user `kubelet-bootstrap`), and only the node itself for serving ones.',
     ),
   attestation: profileAttestation
     .exactOptional()
     .describe('The proof of the machine that a request needs. Kubelet signers only. Default: none.'),
+  requestBlocks: z
+    .enum(['gce-vtpm'])
+    .exactOptional()
+    .describe(
+      'Whose blocks may follow the certificate request in `spec.request`. `gce-vtpm`: those of gke-exec-auth-plugin and no others. They are read and must certify the requested key, but prove nothing here: the approver judges them. Only for `kubernetes.io/kube-apiserver-client-kubelet` without `attestation`. Default: those of kubelet-authenticator.',
+    ),
   freshKeys: flag(
     false,
     'Whether a key that was certified before is refused, so that each certificate has a key of its own.',
@@ -192,6 +215,11 @@ export const clusterShape = z.strictObject({
     .default('cluster.local')
     .describe('DNS domain of the cluster (`--cluster-domain` of the kubelet). No node may serve under a name in it.'),
   attestation: clusterAttestation.exactOptional().describe('Which machines may join, where profiles demand a proof.'),
+  kubeadm: kubeadmShape
+    .exactOptional()
+    .describe(
+      'The certificates of kubeadm’s control plane that operators may have signed (`countersign kubeadm`). Default: none. See docs/ca/kubeadm.md.',
+    ),
   ...deploymentShape,
 });
 

@@ -3,7 +3,7 @@
  * cluster.ts; how values must fit together is checked in core/configuration/resolve/deployment.ts.
  */
 import { z } from 'zod';
-import { accountId, countOr, matching, region, text } from './values.ts';
+import { accountId, countOr, matching, region, text } from '../fields/values.ts';
 
 const count = (least: number, most: number) => z.int().min(least).max(most);
 
@@ -131,6 +131,11 @@ const keys = z.strictObject({
   deleters: principals
     .default([])
     .describe('Who may schedule the deletion of a CA key. Default: no principal, until the key policy is changed.'),
+  importers: principals
+    .default([])
+    .describe(
+      'Who may import the key of a CA with `keyMaterial: imported` (`countersign ca import-key`). None of them can sign with it. Required where there is such a CA.',
+    ),
 });
 
 const logs = z.strictObject({

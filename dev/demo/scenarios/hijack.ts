@@ -5,7 +5,6 @@
 import { X509Certificate } from 'node:crypto';
 import { certificatePemIn, conditionIn, nameOf } from '../../csr-api/csr-object.ts';
 import { checkIssued } from '../certificate-checks.ts';
-import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
 import { bindingDigest } from '../../../core/attestation/evidence/binding-digest.ts';
 import { evidenceLabels } from '../../../core/attestation/evidence/evidence.ts';
@@ -16,6 +15,7 @@ import { bootstrapUser, startDemoStack } from '../stack.ts';
 import type { DemoStack } from '../stack.ts';
 import { askForCertificate } from '../kubelet.ts';
 import type { AskedCertificate, CertificateQuestion, NodeProof } from '../kubelet.ts';
+import { demoCluster } from '../demo-cluster.ts';
 import { DemoFailure } from '../scenario.ts';
 import type { DemoWorld, Scenario } from '../scenario.ts';
 import { createStandInAws } from '../../aws/stand-in-aws.ts';
@@ -43,7 +43,7 @@ async function run(world: DemoWorld): Promise<void> {
   terminal.step(second, `${attacker.instanceId}, taken over by an attacker`);
 
   terminal.heading('The cluster');
-  const cluster = configuration(aws);
+  const cluster = demoCluster(yaml(aws.account, aws.region));
   const stack = await startDemoStack(cluster, world, world.wrapAws?.(aws.ports) ?? aws.ports);
   const play: Play = { aws, cluster, stack, world };
   try {
@@ -205,13 +205,6 @@ function copyEvidence({ object }: AskedCertificate): NodeProof['evidence'] {
     .split(`-----BEGIN ${evidenceLabels.data}-----`);
   const data = Buffer.from(block.split('-----END')[0] ?? '', 'base64').toString('utf8');
   return () => data;
-}
-
-function configuration({ account, region }: StandInAws): ClusterConfiguration {
-  const parsed = parseConfiguration(yaml(account, region), 'demo');
-  const cluster = parsed.ok ? parsed.value.configuration.clusters.get('demo') : undefined;
-  if (cluster === undefined) throw new Error(`the demo's own configuration is wrong: ${JSON.stringify(parsed)}`);
-  return cluster;
 }
 
 const yaml = (account: string, region: string): string => `version: 1

@@ -11,6 +11,7 @@ import type { ApiFront } from '../../csr-api/api-front.ts';
 import { checkIssued } from '../certificate-checks.ts';
 import type { CertificateCheck } from '../certificate-checks.ts';
 import { conditionIn } from '../../csr-api/csr-object.ts';
+import { demoCluster } from '../demo-cluster.ts';
 import { createNode } from '../node.ts';
 import type { DemoNode, PrintedCredential } from '../node.ts';
 import { startDemoStack } from '../stack.ts';
@@ -22,8 +23,6 @@ import { startStandInImds } from '../../aws/stand-in-imds.ts';
 import type { StandInImds } from '../../aws/stand-in-imds.ts';
 import { generateBootstrapToken, tokenText } from '../../../core/kubernetes/bootstrap-token.ts';
 import type { BootstrapToken } from '../../../core/kubernetes/bootstrap-token.ts';
-import { parseConfiguration } from '../../../core/configuration/parse.ts';
-import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
 
 export const joinScenario: Scenario = {
   name: 'join',
@@ -56,7 +55,7 @@ async function run(world: DemoWorld): Promise<void> {
 
     terminal.heading('The cluster');
     const audience = `${aws.account}/${aws.region}/demo`;
-    const cluster = configuration(aws.account, aws.region, audience);
+    const cluster = demoCluster(yaml(aws.account, aws.region, audience));
     const stack = await startDemoStack(cluster, world, world.wrapAws?.(aws.ports) ?? aws.ports, now);
     cleanups.push(stack.close);
     const token = generateBootstrapToken(randomBytes);
@@ -70,7 +69,12 @@ async function run(world: DemoWorld): Promise<void> {
 
     const folder = mkdtempSync(join(tmpdir(), 'countersign-demo-'));
     cleanups.push(() => rmSync(folder, { recursive: true }));
-    const node = createNode({ folder, imdsUrl: imds.url, ahead: () => ahead, signal: world.signal });
+    const node = createNode({
+      folder,
+      environment: { AWS_EC2_METADATA_SERVICE_ENDPOINT: imds.url },
+      ahead: () => ahead,
+      signal: world.signal,
+    });
     const play: Play = { world, stack, front, imds, node, token, clientCa, audience, now };
 
     await playDiscovery(play);
@@ -157,7 +161,9 @@ async function playRenewal(play: Play, first: PrintedCredential, untilRenewal: n
   const { terminal } = world;
   terminal.heading(`${(untilRenewal / 3_600_000).toFixed(1)} hours later, by the clock of this demo`);
   const before = imds.answered.length;
-  const renewed = await callPlugin(play);
+  let renewed = await callPlugin(play);
+  // With a valid certificate a call waits a few seconds for the next one. On a busy machine a later call gets it, as with a kubelet.
+  while (renewed.certificatePem === first.certificatePem) renewed = await callPlugin(play);
   await showRequest(play, renewed, 'system:node:');
   const { certificatePem, keyPem } = renewed;
   showChecks(terminal, await checkIssued(certificatePem, clientCa, createPrivateKey(keyPem), names, now()));
@@ -224,13 +230,6 @@ function share({ askAgainAt, certificatePem }: PrintedCredential, now: number): 
 
 function mode(path: string): string {
   return (statSync(path).mode & 0o777).toString(8).padStart(4, '0');
-}
-
-function configuration(account: string, region: string, audience: string): ClusterConfiguration {
-  const parsed = parseConfiguration(yaml(account, region, audience), 'demo');
-  const cluster = parsed.ok ? parsed.value.configuration.clusters.get('demo') : undefined;
-  if (cluster === undefined) throw new Error(`the demo's own configuration is wrong: ${JSON.stringify(parsed)}`);
-  return cluster;
 }
 
 const yaml = (account: string, region: string, audience: string): string => `version: 1

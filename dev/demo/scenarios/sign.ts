@@ -1,15 +1,15 @@
 /** An approved request gets its certificate, signed with a key that the cluster never sees. A second request is refused with a reason. */
 import { failure } from '../../../core/outcome/result.ts';
-import { defaultCluster, parseConfiguration } from '../../../core/configuration/parse.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
-import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
-import { approved, certificatePemIn, conditionIn, nameOf } from '../../csr-api/csr-object.ts';
+import { certificatePemIn, conditionIn, nameOf } from '../../csr-api/csr-object.ts';
 import { checkIssued } from '../certificate-checks.ts';
-import { postRequest, present, waitFor } from '../requests.ts';
+import { approve, failureIn, postRequest, waitFor } from '../requests.ts';
 import { startDemoStack } from '../stack.ts';
 import type { DemoStack } from '../stack.ts';
 import { askForCertificate } from '../kubelet.ts';
 import type { CertificateQuestion } from '../kubelet.ts';
+import { demoCluster } from '../demo-cluster.ts';
 import { DemoFailure } from '../scenario.ts';
 import type { DemoWorld, Scenario } from '../scenario.ts';
 
@@ -96,17 +96,6 @@ async function playGreedy(
   for (const violation of message.split('; ')) terminal.step('', violation);
 }
 
-async function approve(object: JsonObject, stack: DemoStack, { terminal, signal }: DemoWorld): Promise<void> {
-  const answer = await stack.cluster.requests.updateApproval(approved(object), signal);
-  present(answer, 'the request could not be approved');
-  terminal.step('approved', `as \`kubectl certificate approve ${nameOf(object)}\` does it`);
-}
-
-function failureIn(object: JsonObject): string | undefined {
-  const failed = conditionIn(object, 'Failed');
-  return failed === undefined ? undefined : `${failed.reason ?? ''}: ${failed.message ?? ''}`;
-}
-
 /** Leaves a real cluster unchanged, also after a failure. */
 async function removeAll(names: readonly string[], stack: DemoStack, { terminal }: DemoWorld): Promise<void> {
   for (const name of names) {
@@ -137,16 +126,17 @@ function kubeletPlay(): Play {
  * own, whose certificates are not valid as logins.
  */
 function realClusterPlay(): Play {
-  const parsed = parseConfiguration(realClusterYaml, 'demo');
-  const cluster = parsed.ok ? parsed.value.configuration.clusters.get('demo') : undefined;
-  if (cluster === undefined) throw new Error(`the demo's own configuration is wrong: ${JSON.stringify(parsed)}`);
   const good: CertificateQuestion = {
     signerName: 'countersign.dev/demo',
     commonName: 'demo-client-1',
     organization: 'countersign-demo',
     usages: ['digital signature', 'client auth'],
   };
-  return { cluster, good, greedy: { ...good, commonName: 'demo-client-2', organization: 'system:masters' } };
+  return {
+    cluster: demoCluster(realClusterYaml),
+    good,
+    greedy: { ...good, commonName: 'demo-client-2', organization: 'system:masters' },
+  };
 }
 
 const realClusterYaml = `version: 1

@@ -3,6 +3,7 @@ import type { QueueCounts } from '../schedule/queue.ts';
 import type { RestartReason } from '../cluster/reflector.ts';
 import { causes } from '../request/result.ts';
 import type { Decision, End, RetryCause } from '../request/result.ts';
+import type { TrustResult, TrustSubject } from '../trust/keep-trust.ts';
 import { endpointSteps, priorityClasses } from '../schedule/fair-queue.ts';
 import type { EndpointStep, PriorityClass } from '../schedule/fair-queue.ts';
 
@@ -52,6 +53,7 @@ export function createRelayMetrics() {
   const retries = counter('retries_total', 'Tries that will be repeated, by cause.', ['cause']);
   const alarms = counter('alarms_total', 'Tries that will be repeated until an operator acts, by cause.', ['cause']);
   // From 0 on: Prometheus sees no increase in a counter whose first value is 1.
+  alarms.inc({ cause: 'TrustBundle' }, 0);
   for (const [cause, { alarm }] of Object.entries(causes)) if (alarm !== 'never') alarms.inc({ cause }, 0);
   const apiErrors = counter('api_errors_total', 'Failed calls to the API server.', ['verb', 'code']);
   const lists = counter('lists_total', 'Complete lists: one at the start, more only after lost watches.', ['signer']);
@@ -63,6 +65,11 @@ export function createRelayMetrics() {
     'signer',
   ]);
   const events = counter('events_total', 'Events about requests.', ['result']);
+  const trust = counter(
+    'trust_bundles_total',
+    'CA certificates of signers: each object, and what it needs, once a round.',
+    ['subject', 'result'],
+  );
   const webhook = counter('webhook_requests_total', 'Answers to webhook clients.', ['outcome']);
   const queue = gauge('queue_depth', 'Requests waiting: ready for a worker, or delayed after a try.', [
     'priority',
@@ -105,6 +112,8 @@ export function createRelayMetrics() {
     restarted: (signer: string, reason: RestartReason) => restarts.inc({ signer, reason }),
     malformed: (signer: string) => malformed.inc({ signer }),
     oversized: (signer: string) => oversized.inc({ signer }),
+    trust: (subject: TrustSubject, result: TrustResult) => trust.inc({ subject, result }),
+    trustAlarmed: () => alarms.inc({ cause: 'TrustBundle' }),
     webhookAnswered: (outcome: string) => webhook.inc({ outcome }),
     event: (result: string) => events.inc({ result }),
     issuedAfter: (signer: string, seconds: number) => latency.observe({ signer }, seconds),

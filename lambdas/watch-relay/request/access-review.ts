@@ -4,11 +4,11 @@
  */
 import type { ProfileAttestation } from '../../../core/policy/profile.ts';
 import { isObject } from '../../../core/encoding/json-object.ts';
-import { decodeRequest } from '../../../core/x509/certificate-request.ts';
 import type { CertificateRequest } from '../../../core/x509/model.ts';
 import { kubeletClientInTree, kubeletServingInTree } from '../../../core/policy/in-tree-rules.ts';
 import type { InTreeRule } from '../../../core/policy/in-tree-rules.ts';
 import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
+import { decodeFor } from '../../../core/read-and-check-request.ts';
 import type { AccessQuestion, JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { SignerPolicy } from '../settings/options.ts';
 
@@ -36,8 +36,9 @@ const inTreeMessages: Readonly<Record<KubeletPermission, string>> = {
   selfnodeserver: 'Auto approving self kubelet server certificate after SubjectAccessReview.',
 };
 
-export function requiredReviews({ kind, attestation }: SignerPolicy, object: RequestObject): AccessReview {
-  const decoded = decodeRequest(object.request);
+export function requiredReviews(policy: SignerPolicy, object: RequestObject): AccessReview {
+  const { kind, attestation } = policy;
+  const decoded = decodeFor(policy, object.request);
   const attested = decoded.ok && isAttested(attestation, decoded.value);
   // Other signers: the profile names the requesters. Synth requires that it names at least one.
   if (kind !== 'kube-apiserver-client-kubelet' && kind !== 'kubelet-serving') return { kind: 'none', attested };

@@ -18,8 +18,8 @@ export interface BoundConnections {
  * the new connection, so an attacker's idle connections would exclude kubelet or the caller.
  */
 export function boundConnections(server: Server, { total, perAddress }: ConnectionLimits): BoundConnections {
-  /** Unauthenticated connections by address and port, the oldest first. */
-  const unauthenticated = new Map<string, Map<number, Socket>>();
+  /** Closes an unauthenticated connection. By address and port, the oldest first. */
+  const unauthenticated = new Map<string, Map<number, () => void>>();
   let open = 0;
 
   function forget(address: string, port: number): void {
@@ -28,13 +28,13 @@ export function boundConnections(server: Server, { total, perAddress }: Connecti
     if (ofAddress?.size === 0) unauthenticated.delete(address);
   }
 
-  function closeOldest(ofAddress: Map<number, Socket>): void {
-    const [oldest] = ofAddress.values();
-    oldest?.destroy();
+  function closeOldest(ofAddress: Map<number, () => void>): void {
+    const [close] = ofAddress.values();
+    close?.();
   }
 
-  function busiestAddress(): Map<number, Socket> | undefined {
-    let found: Map<number, Socket> | undefined;
+  function busiestAddress(): Map<number, () => void> | undefined {
+    let found: Map<number, () => void> | undefined;
     for (const ofAddress of unauthenticated.values()) if (ofAddress.size > (found?.size ?? 0)) found = ofAddress;
     return found;
   }
@@ -43,12 +43,21 @@ export function boundConnections(server: Server, { total, perAddress }: Connecti
     const { remoteAddress: address, remotePort: port } = socket;
     if (address === undefined || port === undefined) return void socket.destroy(); // closed already
     open += 1;
-    const ofAddress = unauthenticated.get(address) ?? new Map<number, Socket>();
-    unauthenticated.set(address, ofAddress.set(port, socket));
-    socket.once('close', () => {
+    const ofAddress = unauthenticated.get(address) ?? new Map<number, () => void>();
+    let counts = true;
+    const uncount = (): void => {
+      if (!counts) return;
+      counts = false;
       open -= 1;
-      if (unauthenticated.get(address)?.get(port) === socket) forget(address, port);
-    });
+      if (unauthenticated.get(address)?.get(port) === close) forget(address, port);
+    };
+    const close = (): void => {
+      // Before the event `close`, so that of connections that come together each closes another one.
+      uncount();
+      socket.destroy();
+    };
+    unauthenticated.set(address, ofAddress.set(port, close));
+    socket.once('close', uncount);
     if (ofAddress.size > perAddress) closeOldest(ofAddress);
     else if (open > total) closeOldest(busiestAddress() ?? ofAddress);
   });

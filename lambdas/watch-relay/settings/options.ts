@@ -1,9 +1,12 @@
 import type { KubernetesLease } from '../../../adapters/kubernetes/api.ts';
 import type { RequestApi } from '../../../core/ports/kubernetes-api.ts';
-import type { ProfileAttestation, Profile, ProfileKind } from '../../../core/policy/profile.ts';
+import type { Profile, ProfileKind } from '../../../core/policy/profile.ts';
+import type { BlockPolicy } from '../../../core/read-and-check-request.ts';
 import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { Clock, Random } from '../runtime/clock.ts';
 import type { Log } from '../runtime/log.ts';
+import type { TrustPorts } from '../trust/keep-trust.ts';
+import type { KeptTrust } from '../trust/kept-objects.ts';
 
 export interface RelayOptions {
   readonly signerNames: readonly string[];
@@ -16,6 +19,8 @@ export interface RelayOptions {
   readonly graceMilliseconds: number;
   /** Names this replica in the lease and in Events. */
   readonly identity: string;
+  /** The objects with CA certificates that the relay keeps. */
+  readonly trust?: KeptTrust;
 }
 
 export interface RelayPorts {
@@ -26,13 +31,14 @@ export interface RelayPorts {
   readonly log: Log;
   /** If set, only the holder of this lease works. */
   readonly lease?: KubernetesLease;
+  /** Only with `RelayOptions.trust`. */
+  readonly trust?: TrustPorts;
 }
 
 /** The part of a signer's configuration that the relay uses. */
-export interface SignerPolicy {
+export interface SignerPolicy extends BlockPolicy {
   readonly approval: 'manual' | 'approve';
   readonly kind: ProfileKind;
-  readonly attestation?: ProfileAttestation;
   /** Set if the cluster has no attest function: the relay then checks pending requests by this profile itself. */
   readonly localProfile?: Profile;
 }

@@ -6,6 +6,9 @@ import type { Caller } from './endpoint-settings.ts';
 import { file, listenAddress, wholeNumber } from './flag-values.ts';
 import type { ListenAddress } from './flag-values.ts';
 import { defaultInFlightPerRequester } from './signers.ts';
+import { isSignerName, trustFlags, trustOf } from './trust-settings.ts';
+import type { TrustFlags } from './trust-settings.ts';
+import type { KeptTrust } from '../trust/kept-objects.ts';
 import { webhookFlags, webhookOf } from './webhook-settings.ts';
 import type { WebhookFlags, WebhookSettings } from './webhook-settings.ts';
 
@@ -32,7 +35,7 @@ export const defaultSignerNames = [
   'kubernetes.io/kubelet-serving',
 ] as const;
 
-interface Flags extends WebhookFlags {
+interface Flags extends WebhookFlags, TrustFlags {
   readonly url?: string;
   readonly attestUrl?: string;
   readonly cluster?: string;
@@ -70,6 +73,7 @@ export interface RelaySettings extends Pick<Flags, 'endpointCa' | 'concurrency' 
     | { readonly kind: 'file'; readonly path: string };
   readonly lease: { readonly namespace: string; readonly name: string } | undefined;
   readonly probes: ListenAddress;
+  readonly trust: KeptTrust | undefined;
   readonly webhook: WebhookSettings | undefined;
 }
 
@@ -136,7 +140,7 @@ function createProgram(): Command {
       'host:port of /healthz, /readyz and /metrics (default: :8080)',
       listenAddress,
     );
-  for (const flag of webhookFlags) program.addOption(flag);
+  for (const flag of [...trustFlags, ...webhookFlags]) program.addOption(flag);
   return program
     .addOption(new Option('--log-level <LEVEL>').choices(logLevels).default('info'))
     .addHelpText('after', examples);
@@ -189,6 +193,7 @@ function settingsOf(flags: Flags, environment: Readonly<Record<string, string | 
     drainSeconds,
     lease: leaseOf(flags),
     probes: flags.metricsAddress ?? { port: 8080 },
+    trust: trustOf(flags),
     webhook: webhookOf(flags),
     logLevel,
   };
@@ -209,7 +214,6 @@ function leaseOf({ leaderElect, leaseNamespace, leaseName }: Flags): RelaySettin
 }
 
 function signerNames(name: string, before: readonly string[] = []): readonly string[] {
-  if (!/^[a-z0-9.-]+\.[a-z0-9.-]+\/[A-Za-z0-9._-]+$/.test(name))
-    throw new InvalidArgumentError('It is not of the form domain.tld/name.');
+  if (!isSignerName(name)) throw new InvalidArgumentError('It is not of the form domain.tld/name.');
   return [...before, name];
 }

@@ -34,11 +34,12 @@ export function signersFromFile(yamlText: string, fileName: string, cluster: str
   const { profiles, approval } = configuration;
   const policies = new Map(
     [...profiles.values()].map((profile) => {
-      const { signerName, kind, attestation } = profile;
+      const { signerName, kind, attestation, requestBlocks } = profile;
       const policy = {
         approval: approval.get(signerName) ?? 'manual',
         kind,
         ...(attestation === undefined ? {} : { attestation }),
+        ...(requestBlocks === undefined ? {} : { requestBlocks }),
         ...(configuration.attestation === undefined ? { localProfile: profile } : {}),
       } as const;
       return [signerName, policy];

@@ -7,40 +7,25 @@
  * approved requests signed, and the relay has them signed anyway.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { decodeBody } from '../../../core/encoding/json-body.ts';
 import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 import type { JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
 import type { SignAnswer, SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
-import {
-  errorAnswer,
-  outcomeHeader,
-  rejected,
-  signAnswer,
-  wrongContentType,
-} from '../../../adapters/lambda/answers.ts';
+import { errorAnswer, outcomeHeader, signAnswer } from '../../../adapters/lambda/answers.ts';
 import { jsonAnswer } from '../../../adapters/lambda/http.ts';
 import type { HttpAnswer } from '../../../adapters/lambda/http.ts';
 import { classify, oversizedMessage, sizeOf, withoutManagedFields } from '../objects/request-phase.ts';
 import { certificateProblem } from '../objects/check-relayed-certificate.ts';
 import type { Log } from '../runtime/log.ts';
 import { withCertificate } from '../objects/status.ts';
+import { postedDocument, unreadable } from './posted.ts';
+import type { WebhookProxy } from './posted.ts';
 
 export interface WebhookPorts {
   readonly api: Pick<RequestApi, 'get'>;
   readonly endpoint: Pick<SigningEndpoint, 'sign'>;
   readonly log: Log;
 }
-
-export interface WebhookCall {
-  readonly method: string;
-  /** Without the query. */
-  readonly path: string;
-  readonly contentType: string | undefined;
-  readonly body: Uint8Array;
-}
-
-export type WebhookProxy = (call: WebhookCall, signal: AbortSignal) => Promise<HttpAnswer>;
 
 const retryAfterSeconds = 2;
 
@@ -50,12 +35,8 @@ const oversized = { message: oversizedMessage, tooLarge: true } as const;
 export function createWebhookProxy(cluster: string, ports: WebhookPorts): WebhookProxy {
   return async (call, signal) => {
     if (call.path !== `/v1/clusters/${cluster}/sign`) return errorAnswer(404, 'invalid', 'no such path');
-    if (call.method !== 'POST')
-      return errorAnswer(405, 'invalid', 'only POST is allowed here', [], { headers: { allow: 'POST' } });
-    const wrongType = wrongContentType(new Map([['content-type', call.contentType ?? '']]));
-    if (wrongType !== undefined) return wrongType;
-    const body = decodeBody(call.body);
-    if (!body.ok) return unreadable(body.problem);
+    const body = postedDocument(call);
+    if (!body.ok) return body.problem;
     const posted = decodeRequestObject(body.value);
     if (!posted.ok) return unreadable(posted.problem);
     const { name, uid } = posted.value;
@@ -147,8 +128,4 @@ export function busy(afterSeconds = retryAfterSeconds): HttpAnswer {
 
 function conflict(reason: string, message: string): HttpAnswer {
   return errorAnswer(409, 'ignored', message, [{ reason, message }]);
-}
-
-function unreadable(problem: Parameters<typeof rejected>[0]): HttpAnswer {
-  return signAnswer(rejected(problem), undefined);
 }

@@ -13,8 +13,8 @@ import { boundConnections } from '../runtime/connections.ts';
 import { createLineLimit } from '../runtime/log.ts';
 import type { Log } from '../runtime/log.ts';
 import { authenticateCaller } from './caller.ts';
+import type { WebhookProxy } from './posted.ts';
 import { busy } from './proxy.ts';
-import type { WebhookProxy } from './proxy.ts';
 import { watchTlsFiles } from './files.ts';
 import type { WebhookSettings } from '../settings/webhook-settings.ts';
 

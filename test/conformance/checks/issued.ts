@@ -4,7 +4,7 @@ import type { X509Certificate } from 'node:crypto';
 import { fieldsOf, secondsOf } from '../../corpus/certificate-fields.ts';
 import type { ExtensionSpec } from '../../harness/x509/requests.ts';
 import * as der from '../../harness/x509/der-writer.ts';
-import { certificateField, chainOf } from '../answers.ts';
+import { certificateField, certificatesIn, chainOf } from '../answers.ts';
 import { brokenChain, notALeaf, notIssued, notPem, wrongValidity } from '../certificate.ts';
 import { at, unless } from '../check.ts';
 import type { Check, Finding } from '../check.ts';
@@ -13,10 +13,18 @@ import { ask } from '../questions.ts';
 import type { Issuance, World } from '../world.ts';
 
 /** Checks the shared certificate of each served signer. */
-async function each(world: World, look: (issuance: Issuance) => readonly string[]): Promise<Finding> {
-  const issuances = await world.issuances();
-  return { problems: issuances.flatMap((issuance) => at(issuance.question.signerName, look(issuance))) };
+async function each(
+  world: World,
+  look: (issuance: Issuance) => readonly string[] | Promise<readonly string[]>,
+): Promise<Finding> {
+  const problems: string[] = [];
+  for (const issuance of await world.issuances())
+    problems.push(...at(issuance.question.signerName, await look(issuance)));
+  return { problems };
 }
+
+const anchorsOf = async (world: World, signerName: string): Promise<readonly X509Certificate[]> =>
+  certificatesIn((await world.bundles()).get(signerName) ?? '');
 
 const leafOf = ({ answer }: Issuance): X509Certificate => chainOf(answer)[0];
 
@@ -64,13 +72,13 @@ export const issuedChecks: readonly Check[] = [
   },
   {
     id: 'chain',
-    rule: 'each certificate is signed by the next, the last by a CA of the trust bundle; the root is not sent',
+    rule: 'each certificate is signed by the next, up to a CA of the signer’s trust bundle; the root is not sent',
     source: 'docs/signing-api.md, docs/signers.md (Further CERTIFICATE blocks); RFC 5280 §6.1',
-    needs: ['pem', 'trust-bundle'],
-    async run(world) {
-      const anchors = await world.trustBundle();
-      return each(world, ({ answer }) => brokenChain(chainOf(answer), anchors));
-    },
+    needs: ['pem', 'trust-bundles'],
+    run: (world) =>
+      each(world, async ({ answer, question }) =>
+        brokenChain(chainOf(answer), await anchorsOf(world, question.signerName)),
+      ),
   },
   {
     id: 'names',
@@ -148,11 +156,11 @@ export const issuedChecks: readonly Check[] = [
     id: 'validity',
     rule: 'the certificate is valid now, its validity began a few minutes ago, and it ends no later than its CA',
     source: 'docs/signers.md, Expiration and certificate lifetime; clocks of nodes may be slow',
-    needs: ['pem', 'trust-bundle'],
-    async run(world) {
-      const anchors = await world.trustBundle();
-      return each(world, (issuance) => wrongValidity(leafOf(issuance), anchors));
-    },
+    needs: ['pem', 'trust-bundles'],
+    run: (world) =>
+      each(world, async (issuance) =>
+        wrongValidity(leafOf(issuance), await anchorsOf(world, issuance.question.signerName)),
+      ),
   },
   {
     id: 'lifetime',

@@ -1,10 +1,10 @@
 /**
- * One EC2 instance, everybody who wants to be taken for it, and an STS that believes no signature unverified: what the
+ * One EC2 instance, its impersonators, and an STS that believes no signature unverified: what the
  * cases of this folder vary. Nothing here is the product's, and nothing listens.
  */
 import type { InstanceDescription } from '../../../core/attestation/aws/instance.ts';
 import type { StsAnswer, StsRequest } from '../../../core/attestation/aws/endpoints.ts';
-import type { AwsAttestation } from '../../../core/configuration/model/attestation.ts';
+import type { AwsAttestation } from '../../../core/configuration/providers/aws.ts';
 import { verifySigV4 } from '../../harness/aws/sigv4-verifier.ts';
 import { createRegionKey } from './cms-writer.ts';
 
@@ -49,7 +49,7 @@ export const keys = {
 };
 /** An attacker's, with the serial number of the true one. */
 export const forged = createRegionKey({ serial: 0xa0febfa2de47f5abn });
-/** Of a region that nobody configured. */
+/** Of an unconfigured region. */
 export const foreign = createRegionKey({ serial: 0x7777n });
 
 export const regionCertificates: ReadonlyMap<string, readonly Uint8Array[]> = new Map(
@@ -139,8 +139,8 @@ export const credentials = {
 
 /** Answers as AWS's STS does; presigned GETs to the host that they were signed for. */
 export function askSts({ host, path, headers }: StsRequest, at = now): StsAnswer {
-  const everybody: readonly Credential[] = Object.values(credentials);
-  const byKey = (id: string): Credential | undefined => everybody.find(({ accessKeyId }) => accessKeyId === id);
+  const known: readonly Credential[] = Object.values(credentials);
+  const byKey = (id: string): Credential | undefined => known.find(({ accessKeyId }) => accessKeyId === id);
   const request = { method: 'GET', target: path, headers: { host, ...headers }, body: Buffer.alloc(0) };
   const verified = verifySigV4(request, (id) => byKey(id)?.secretAccessKey, at);
   if (typeof verified === 'string') return failure(403, 'SignatureDoesNotMatch');
@@ -155,7 +155,7 @@ export function askSts({ host, path, headers }: StsRequest, at = now): StsAnswer
 }
 
 /** For questions that need no STS. */
-export const noSts = (): Promise<StsAnswer> => Promise.reject(new Error('nobody may ask STS'));
+export const noSts = (): Promise<StsAnswer> => Promise.reject(new Error('this test allows no call of STS'));
 
 export function callerIdentity({ account: Account, arn: Arn, userId: UserId }: Credential): Record<string, unknown> {
   return {

@@ -68,7 +68,7 @@ export const claimsCases: readonly Case[] = [
   // The region.
   { name: 'no region', expect: lacks, data: { region: undefined } },
   { name: 'a region that is a list', expect: noRegion, data: { region: [region] } },
-  { name: 'a region that is none', expect: noRegion, data: { region: 'mars-1' } },
+  { name: 'an invalid region', expect: noRegion, data: { region: 'mars-1' } },
   { name: 'a region in upper case', expect: noRegion, data: { region: region.toUpperCase() } },
   { name: 'a region with a host behind it', expect: noRegion, data: { region: `${region}.attacker.example/` } },
   { name: 'a listed region of no known partition', expect: noRegion, data: { region: 'us-iso-east-1' } },

@@ -32,14 +32,14 @@ export const cmsCases: readonly Case[] = [
     cms: signed({ signatureAlgorithm: oids.sha256WithRsa }),
   },
   {
-    name: 'a true certificate inside, which nobody looks at',
+    name: 'a true certificate inside, which is ignored',
     expect: 'accepted',
     cms: (content) => message(content, { signers: [signerInfo(content, own)], certificates: [forged.certificate] }),
   },
 
   // Keys.
   {
-    name: 'signed with the key of a region that nobody configured',
+    name: 'signed with the key of an unconfigured region',
     expect: invalid('is signed with the key of no region configured'),
     signedWith: foreign,
   },

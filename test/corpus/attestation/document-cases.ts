@@ -120,7 +120,7 @@ export const documentCases: readonly Case[] = [
   },
   { name: 'no time', expect: noTime, document: { pendingTime: undefined } },
   { name: 'a time that is a number', expect: noTime, document: { pendingTime: 1_788_000_000_000 } },
-  { name: 'a time that is none', expect: noTime, document: { pendingTime: '2026-13-45T12:00:00Z' } },
+  { name: 'an invalid time', expect: noTime, document: { pendingTime: '2026-13-45T12:00:00Z' } },
   { name: 'a time of another form', expect: noTime, document: { pendingTime: '2026-08-30' } },
   {
     name: 'started 2 minutes ahead',
@@ -129,7 +129,7 @@ export const documentCases: readonly Case[] = [
   },
   { name: 'started 50 seconds ahead', expect: 'accepted', document: { pendingTime: '2026-08-30T12:01:20Z' } },
   { name: 'no IPv4 address', expect: 'accepted', document: { privateIp: undefined } },
-  { name: 'an address that is none', expect: noAddress, document: { privateIp: '10.0.0.256' } },
+  { name: 'an invalid address', expect: noAddress, document: { privateIp: '10.0.0.256' } },
   { name: 'an address with a prefix', expect: noAddress, document: { privateIp: '10.0.0.5/32' } },
   { name: 'an IPv6 address as private', expect: noAddress, document: { privateIp: '2001:db8::5' } },
   { name: 'an address that is a list', expect: noAddress, document: { privateIp: ['10.0.0.5'] } },

@@ -177,12 +177,12 @@ export const instanceCases: readonly Case[] = [
     instance: { rootAttachedAt: (instance.interfaceAttachedAt ?? 0) + 60_000 },
   },
   {
-    name: 'root volume attached nobody knows when',
+    name: 'root volume attached at an unknown time',
     expect: no('were not attached within 60 s'),
     instance: { rootAttachedAt: undefined } as never,
   },
   {
-    name: 'first interface attached nobody knows when',
+    name: 'first interface attached at an unknown time',
     expect: no('were not attached within 60 s'),
     instance: { interfaceAttachedAt: undefined } as never,
   },
@@ -198,7 +198,7 @@ export const instanceCases: readonly Case[] = [
     policy: { instance: rules },
   },
 
-  // What comes out of it: names and addresses that are none are left out.
+  // What comes out of it: invalid names and addresses are left out.
   {
     name: 'a node name in a tag that is a pattern',
     expect: 'accepted',
@@ -211,7 +211,7 @@ export const instanceCases: readonly Case[] = [
     policy: { nodeName: [{ kind: 'pattern', pattern: 'edge-*' }] },
   },
   {
-    name: 'addresses that are none',
+    name: 'invalid addresses',
     expect: 'accepted',
     instance: { primaryAddresses: ['10.0.0.5', '10.0.0.0/24', 'x', ''] },
   },

@@ -2,10 +2,12 @@
 import type { AwsPorts, StsAnswer, StsRequest } from '../../../core/attestation/aws/endpoints.ts';
 import type { InstanceDescription } from '../../../core/attestation/aws/instance.ts';
 import type { AttestationProvider, Machine } from '../../../core/attestation/evidence/provider.ts';
-import type { AwsAttestation } from '../../../core/configuration/model/attestation.ts';
+import type { AwsAttestation } from '../../../core/configuration/providers/aws.ts';
 import { presign, stsToken } from '../../harness/fake-aws/protocol/presign.ts';
 import type { PresignOptions } from '../../harness/fake-aws/protocol/presign.ts';
 import * as world from './aws-machine.ts';
+import { hasEndedAs, refused } from './expected.ts';
+import type { Expected } from './expected.ts';
 import { signedMessage } from './cms-writer.ts';
 import type { RegionKey } from './cms-writer.ts';
 
@@ -32,11 +34,6 @@ export interface Case {
   readonly instance?: Partial<InstanceDescription> | 'notFound';
   readonly policy?: Partial<AwsAttestation>;
 }
-
-export type Expected =
-  | 'accepted'
-  /** The code, and words of the one check that must have caught it. */
-  | readonly [code: 'AttestationInvalid' | 'IdentityNotAllowed' | 'temporary', check: string];
 
 export interface Judged {
   /** `accepted`, or the code and every message. */
@@ -72,7 +69,7 @@ export async function judge(awsProvider: ProviderOf, one: Case, data: Uint8Array
     },
   );
   try {
-    const examined = provider.examine({
+    const examined = await provider.examine({
       version: versionOf(one),
       data,
       request: undefined as never,
@@ -82,10 +79,7 @@ export async function judge(awsProvider: ProviderOf, one: Case, data: Uint8Array
       now: world.now,
     });
     const answer = examined.ok ? await examined.value.verify() : examined;
-    if (!answer.ok) {
-      const [{ code }] = answer.problem;
-      return { outcome: `${code}: ${answer.problem.map(({ message }) => message).join('; ')}`, asked, requests };
-    }
+    if (!answer.ok) return { outcome: refused(answer.problem), asked, requests };
     return { outcome: 'accepted', machine: answer.value, asked, requests };
   } catch (error) {
     const { name, message } = error as Error;
@@ -144,7 +138,5 @@ function imdsText(cms: Uint8Array): string {
 
 /** Whether a case ended as it says it must. */
 export function isAsExpected({ expect }: Case, { outcome }: Pick<Judged, 'outcome'>): boolean {
-  if (expect === 'accepted') return outcome === 'accepted';
-  const [code, check] = expect;
-  return outcome.startsWith(`${code}: `) && outcome.includes(check);
+  return hasEndedAs(expect, outcome);
 }

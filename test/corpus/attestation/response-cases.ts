@@ -1,4 +1,4 @@
-/** STS's answers, its own and others that could be taken for one; and whom a good one may be about. */
+/** STS's answers, its own and others that could be taken for one; and the identities that a good one may have. */
 import { account, callerIdentity, credentials, failure, instanceId, json, otherAccount } from './aws-machine.ts';
 import type { Case } from './judge.ts';
 

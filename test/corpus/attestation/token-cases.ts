@@ -61,7 +61,7 @@ export const tokenCases: readonly Case[] = [
     presign: { credential: { ...credentials.machine, sessionToken: undefined } as never },
   },
   {
-    name: 'a signature of nobody',
+    name: 'a signature with a wrong key',
     expect: notSigned,
     presign: { credential: { ...credentials.machine, secretAccessKey: 'guess' } },
   },
@@ -180,7 +180,7 @@ export const tokenCases: readonly Case[] = [
     presign: { at: now + 10 * minute },
   },
   {
-    name: 'a date that is none',
+    name: 'an invalid date',
     expect: ['AttestationInvalid', 'has an invalid date'],
     url: replace(/X-Amz-Date=\d+T\d+/, 'X-Amz-Date=20260830T996161'),
   },

@@ -17,7 +17,7 @@ const subject = { CN: 'hostile' };
 const malformed = 'RequestMalformed';
 const unproven = 'SignatureInvalid';
 const unusable: readonly Ending[] = ['KeyNotPermitted', malformed];
-/** A key nobody holds, so the signature cannot verify either: any of the three says so. */
+/** A key without a known private key, so the signature cannot verify either: any of the three says so. */
 const hopeless: readonly Ending[] = ['KeyNotPermitted', malformed, unproven];
 
 const rsaOid = '1.2.840.113549.1.1.1';
@@ -30,7 +30,7 @@ const rsaSpki = (modulus: Uint8Array, exponent: Uint8Array, parameters: readonly
 const ecSpki = (point: Uint8Array, ...parameters: readonly Uint8Array[]) =>
   spki(der.sequence(der.oid(ecOid), ...(parameters.length === 0 ? [der.oid(p256)] : parameters)), point);
 
-/** An odd number of so many bits. The same for everybody, and nobody's key. */
+/** An odd number of so many bits. It is the same in every run, and no real key. */
 function oddNumber(bits: number): bigint {
   let hex = '';
   for (let i = 0; hex.length * 4 < bits; i++) hex += createHash('sha256').update(String(i)).digest('hex');

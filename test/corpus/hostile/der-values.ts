@@ -130,7 +130,7 @@ const nulls: readonly HostileCase[] = [
   ),
 ];
 
-/** BER and worse in an attribute that nobody reads: refused all the same, since another reader may. */
+/** BER and worse in an attribute that our decoder ignores: refused all the same, since another decoder may read it. */
 const unread: readonly HostileCase[] = (
   [
     ['integer-empty', [0x02, 0]],
@@ -168,7 +168,7 @@ function nested(count: number, indefinite = false): Buffer {
   return Buffer.concat(headers.toReversed());
 }
 
-/** An attribute nobody reads, so that nothing but the reader's own limits is in the way. */
+/** An attribute that our decoder ignores, so that only the decoder's own limits can refuse it. */
 const holding = (...values: readonly Uint8Array[]) =>
   makeRequest({ ...ordinary, attributes: [attribute('1.2.3.4', ...values)] }).der;
 

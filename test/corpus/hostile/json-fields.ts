@@ -40,7 +40,7 @@ const fields: Readonly<Record<string, readonly Ending[]>> = {
 const types: readonly HostileCase[] = Object.entries(fields).flatMap(([field, expected]) =>
   everyType.map(([id, value]) => bodyCase(`type/${field}/${id}`, expected, () => replaced(field, value))),
 );
-/** Fields that nobody reads, and that go back as they came. */
+/** Fields that the function does not read, and returns as they came. */
 const unread = ['metadata.annotations', 'spec.uid', 'metadata.resourceVersion', 'status.unknown'];
 const unreadTypes: readonly HostileCase[] = unread.flatMap((field) =>
   everyType.map(([id, value]) => bodyCase(`unread/${field}/${id}`, 'issued', () => replaced(field, value))),

@@ -50,7 +50,7 @@ const documents: readonly HostileCase[] = [
   bytesCase('document/cut-utf-8', 'invalid', () => Buffer.concat([Buffer.from(text()), Buffer.from([0xe2, 0x82])])),
 ];
 
-/** In a field that nobody reads: it would go back changed. */
+/** In a field that the function does not read: it would go back changed. */
 function invalidUtf8(...octets: readonly number[]): Buffer {
   const [before = '', after = ''] = text().split('none', 2);
   return Buffer.concat([Buffer.from(before), Buffer.from(octets), Buffer.from(after)]);

@@ -30,7 +30,7 @@ export interface Deviation {
   /** Other than one Approved condition with status True; no update of today's API server could write them. */
   readonly conditions?: readonly { readonly type: string; readonly status: string }[];
   /**
-   * Part of what the API server answers to whoever tries to create it. Such an object is written to etcd, as a cluster
+   * Part of what the API server answers to a client that tries to create it. Such an object is written to etcd, as a cluster
    * of an older version left it there.
    */
   readonly notCreatable?: string;
@@ -503,7 +503,7 @@ function ambiguities(pem: string): Deviation[] {
     deviation(10, 'a request of version 2', { version: der.integer(1) }, malformed('a version other than 0')),
     deviation(
       10,
-      'an attribute that is none',
+      'an invalid attribute',
       { attributes: [der.sequence(der.integer(1))] },
       malformed('not a type and values'),
     ),

@@ -97,7 +97,7 @@ function extraValue(type: string, random: Random): string {
     case 'DC':
       return random.pick(['example', 'com']);
     default:
-      // They name nobody, so nothing is asked of their looks.
+      // These attributes identify no user, so any text is permitted.
       return random.chance(0.1)
         ? random.pick(['', ' ', ' blanks around ', '\u202eoverride', '\ufeffmark first'])
         : name(random);

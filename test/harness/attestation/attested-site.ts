@@ -5,7 +5,8 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { EC2Client } from '@aws-sdk/client-ec2';
-import { ec2Endpoint } from '../../../adapters/aws/ec2.ts';
+import { ec2Endpoint, endorsementKeyEndpoint } from '../../../adapters/aws/ec2.ts';
+import type { ConnectEc2 } from '../../../adapters/aws/ec2.ts';
 import { openEmbeddedAttestations } from '../../../adapters/embedded/attestations.ts';
 import { openEmbeddedLedger } from '../../../adapters/embedded/ledger.ts';
 import { embeddedSigner } from '../../../adapters/embedded/signer.ts';
@@ -16,12 +17,14 @@ import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
 import type { AttestationAdmin, AttestationStore } from '../../../core/ports/attestation-store.ts';
 import type { AwsPorts } from '../../../core/attestation/aws/endpoints.ts';
 import { createProviders } from '../../../core/attestation/providers.ts';
+import type { ProviderPorts } from '../../../core/attestation/providers.ts';
 import type { Authority } from '../../../core/x509/leaf-certificate.ts';
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { CertificateLedger } from '../../../core/ports/certificate-ledger.ts';
 import { createAttestHandler } from '../../../lambdas/attest/handler.ts';
+import { noCrls } from '../stack/no-crls.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import { startFakeEc2, type FakeEc2 } from '../fake-aws/ec2.ts';
 import type { FakeInstance, InstanceSpec } from '../fake-aws/machine/instance.ts';
@@ -73,20 +76,22 @@ export async function startAwsPlatform(): Promise<AwsPlatform> {
   const now = (): number => Date.now() + ahead;
   const aws = createFakeAws({ now });
   const [sts, ec2] = [await startFakeSts({ aws }), await startFakeEc2({ aws })];
-  const credentials = aws.createUser(account, 'attest', ['ec2:DescribeInstances']);
+  const credentials = aws.createUser(account, 'attest', ['ec2:DescribeInstances', 'ec2:GetInstanceTpmEkPub']);
   const clients: EC2Client[] = [];
+  const connect: ConnectEc2 = (where) => {
+    const client = new EC2Client({ region: where.region, endpoint: ec2.url, credentials, maxAttempts: 1 });
+    client.config.systemClockOffset = ahead;
+    clients.push(client);
+    return client;
+  };
   return {
     aws,
     sts,
     ec2,
     ports: {
       sts: stsEndpoint({ endpoint: sts.url }),
-      ec2: ec2Endpoint((where) => {
-        const client = new EC2Client({ region: where.region, endpoint: ec2.url, credentials, maxAttempts: 1 });
-        client.config.systemClockOffset = ahead;
-        clients.push(client);
-        return client;
-      }),
+      ec2: ec2Endpoint(connect),
+      endorsementKeys: endorsementKeyEndpoint(connect),
       regionCertificates: aws.regionCertificates(region),
     },
     now,
@@ -114,6 +119,8 @@ export interface Said {
   readonly said: string;
   readonly message: string;
   readonly certificatePem?: string;
+  /** Of a verdict. */
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 /** Both functions, as one process of each has them. */
@@ -144,6 +151,9 @@ export interface SiteOptions {
   /** Clusters of countersign.yaml, `prod` among them: profiles, attestation; the CA is added. */
   readonly clusters: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly aws: AwsPorts;
+  /** For clusters that take evidence of Google's VMs. */
+  readonly compute?: ProviderPorts['compute'];
+  readonly googleKeySet?: ProviderPorts['googleKeySet'];
   readonly now: () => number;
   readonly store?: Ports['store'];
 }
@@ -157,7 +167,14 @@ export function readClusters(clusters: SiteOptions['clusters']): ReadonlyMap<str
   return parsed.value.configuration.clusters;
 }
 
-export async function openSite({ clusters, aws, now, ...rest }: SiteOptions): Promise<AttestedSite> {
+export async function openSite({
+  clusters,
+  aws,
+  compute,
+  googleKeySet,
+  now,
+  ...rest
+}: SiteOptions): Promise<AttestedSite> {
   const authority = await siteAuthority();
   const states = new Map(
     [...readClusters(clusters)].map(([name, cluster]) => {
@@ -176,9 +193,18 @@ export async function openSite({ clusters, aws, now, ...rest }: SiteOptions): Pr
     const workers = new Map(
       [...states].map(([name, { cluster, attestations, certificates }]) => {
         const { attestation } = cluster;
-        const providers =
-          attestation === undefined ? new Map() : createProviders(attestation, { aws: ports.aws ?? aws });
         const store = ports.store?.(attestations.store) ?? attestations.store;
+        const tpm = {
+          challengeKey: attestations.challengeKey,
+          randomBytes,
+          findMachine: (machine: string) => store.findMachine(machine),
+        };
+        const google = {
+          ...(compute === undefined ? {} : { compute }),
+          ...(googleKeySet === undefined ? {} : { googleKeySet }),
+        };
+        const platforms = { aws: ports.aws ?? aws, tpm, ...google };
+        const providers = attestation === undefined ? new Map() : createProviders(attestation, platforms);
         return [
           name,
           { providers, store, ledger: ports.ledger?.(certificates.ledger) ?? certificates.ledger },
@@ -199,6 +225,7 @@ export async function openSite({ clusters, aws, now, ...rest }: SiteOptions): Pr
     };
     const attest = createAttestHandler({ ...known, attestation: async (name) => worker(name) });
     const sign = createSignHandler({
+      crls: () => noCrls,
       ...known,
       version: 'test',
       ledger: (name) => worker(name).ledger,
@@ -238,9 +265,9 @@ export function functionsOf(attest: HttpHandler, sign: HttpHandler): Functions {
 
 let shared: Promise<Authority> | undefined;
 
-/** One for all: making a CA takes longer than the rest. */
+/** One for all: making a CA takes longer than the rest. It is valid at the time of each site, that of recorded requests too. */
 function siteAuthority(): Promise<Authority> {
-  shared ??= createTestAuthority('site ca').then(({ certificatePem, keyPem }) => ({
+  shared ??= createTestAuthority('site ca', 100 * 365 * 24, Date.UTC(2020, 0)).then(({ certificatePem, keyPem }) => ({
     name: 'ca',
     certificate: new Uint8Array(Buffer.from(certificatePem.replace(/-----[A-Z ]+-----|\s/g, ''), 'base64')),
     intermediates: [],
@@ -253,6 +280,7 @@ interface Body {
   readonly decision?: string;
   readonly reason?: string;
   readonly message?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly details?: { readonly causes?: readonly { readonly reason: string }[] };
   readonly status?: { readonly certificate?: string };
 }
@@ -260,8 +288,8 @@ interface Body {
 async function post(handler: HttpHandler, event: HttpEvent): Promise<Said> {
   const answer = await handler(event);
   const outcome = answer.headers['x-countersign-outcome'] ?? '';
-  const { decision, reason = '', message = '', details, status } = JSON.parse(answer.body) as Body;
-  if (outcome === 'verdict') return { said: decision === 'approve' ? 'approve' : reason, message };
+  const { decision, reason = '', message = '', annotations = {}, details, status } = JSON.parse(answer.body) as Body;
+  if (outcome === 'verdict') return { said: decision === 'approve' ? 'approve' : reason, message, annotations };
   if (outcome === 'issued')
     return { said: 'issued', message, certificatePem: Buffer.from(status?.certificate ?? '', 'base64').toString() };
   if (outcome === 'busy' || outcome === 'invalid') return { said: outcome, message };

@@ -2,7 +2,13 @@
  * The provider that rubber-stamps (Cluster API's proposal, kubelet-authenticator-null): who says it is a machine of the
  * platform is that machine. It exists under test/ only, and no configuration can name it.
  */
-import type { AttestationProvider, Machine, MachineState } from '../../../core/attestation/evidence/provider.ts';
+import { createHash } from 'node:crypto';
+import type {
+  AttestationProvider,
+  Device,
+  Machine,
+  MachineState,
+} from '../../../core/attestation/evidence/provider.ts';
 import { violation } from '../../../core/outcome/outcome.ts';
 import { failure, success } from '../../../core/outcome/result.ts';
 import type { Violation } from '../../../core/outcome/outcome.ts';
@@ -12,11 +18,15 @@ export interface NullMachine {
   addresses?: readonly string[];
   dnsNames?: readonly string[];
   startedAt?: number;
+  /** The entry of the operator's list from which its platform knows it. */
+  entry?: string;
   state?: Exclude<MachineState['kind'], 'running'>;
   /** Its platform cannot be asked now. */
   down?: Error;
   /** It runs, and would not be let in today. */
   unwanted?: Violation;
+  /** Name of the attestation key that its TPM has. */
+  akName?: string;
   /** What a platform that mixes them up says of it. */
   identity?: string;
 }
@@ -26,6 +36,8 @@ export interface NullPlatform {
   readonly machines: Map<string, NullMachine>;
   /** How often it was asked about a machine. */
   readonly asked: () => number;
+  /** What the TPM of that machine says to a challenge; undefined if the challenge is for another key or another TPM. */
+  readonly activate: (machine: string, challenge: string) => NullAnswer | undefined;
 }
 
 export interface NullOptions {
@@ -34,6 +46,8 @@ export interface NullOptions {
   readonly allowRestart?: boolean;
   /** Machines must be on the operator's list. */
   readonly listed?: boolean;
+  /** Machines have TPMs: evidence has their quote, and an attestation key that is new must be activated. */
+  readonly tpm?: boolean;
 }
 
 /** What a node sends: `{"v":1,"machine":"m1"}`, and `proof` where it is to be spent once. */
@@ -43,12 +57,32 @@ export interface NullEvidence {
   readonly expiresAt?: number;
   /** Must be B where it is given. */
   readonly binding?: string;
+  readonly device?: NullDevice;
 }
 
+/** A quote: what the TPM with this attestation key says of its clock. */
+export interface NullDevice {
+  readonly akName: string;
+  readonly resetCount: number;
+  readonly clock: number;
+  readonly answer?: NullAnswer;
+}
+
+export interface NullAnswer {
+  readonly challenge: string;
+  readonly secret: string;
+}
+
+/** As long as a challenge of the tpm provider. */
+const challengeMilliseconds = 120_000;
+/** Only a TPM with both keys learns it. */
+const secretOf = (challenge: string): string => createHash('sha256').update(`secret of ${challenge}`).digest('hex');
+
 export function createNullPlatform(options: NullOptions = {}): NullPlatform {
-  const { name = 'null', secure = true, allowRestart = false, listed = false } = options;
+  const { name = 'null', secure = true, allowRestart = false, listed = false, tpm = false } = options;
   const machines = new Map<string, NullMachine>();
   let asked = 0;
+  let challenges = 0;
 
   function describe(id: string): Machine | undefined {
     asked += 1;
@@ -62,6 +96,23 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
       addresses: machine.addresses ?? [],
       dnsNames: machine.dnsNames ?? [],
       ...(machine.startedAt === undefined ? {} : { startedAt: machine.startedAt }),
+      ...(machine.entry === undefined ? {} : { entry: machine.entry }),
+    };
+  }
+
+  /** Whether the evidence answers a challenge for this machine and this attestation key, in time. */
+  function isActivated(id: string, { akName, answer }: NullDevice, now: number): boolean {
+    if (answer === undefined) return false;
+    const [machine, key, , until] = answer.challenge.split('|');
+    return machine === id && key === akName && now < Number(until) && answer.secret === secretOf(answer.challenge);
+  }
+
+  function deviceOf(id: string, device: NullDevice, now: number): Device {
+    const { akName, resetCount, clock } = device;
+    return {
+      state: { akName, resetCount, clock },
+      activated: isActivated(id, device, now),
+      challenge: () => Promise.resolve(`${id}|${akName}|${++challenges}|${now + challengeMilliseconds}`),
     };
   }
 
@@ -70,17 +121,29 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
     versions: [`${name}/v2`, `${name}/v1`],
     secure,
     ...(allowRestart ? { restartWindow: 15 * 60_000 } : {}),
+    ...(tpm ? { provesHardware: true } : {}),
     examine({ data, binding, now }) {
-      const { machine: id, proof, expiresAt, binding: sent } = JSON.parse(Buffer.from(data).toString()) as NullEvidence;
+      const evidence = JSON.parse(Buffer.from(data).toString()) as NullEvidence;
+      const { machine: id, proof, expiresAt, binding: sent, device } = evidence;
+      const { answer } = device ?? {};
       if (sent !== undefined && sent !== binding(''))
         return failure([violation('AttestationInvalid', 'the proof was made for another request')]);
+      if (tpm && device === undefined)
+        return failure([violation('AttestationInvalid', 'the evidence has no quote of a TPM')]);
+      if (device !== undefined && answer !== undefined && !isActivated(id, device, now))
+        return failure([violation('AttestationInvalid', 'the challenge is not answered, or too late')]);
+      const spent = { expiresAt: expiresAt ?? now + 3_600_000 };
       return success({
         identity: `${name}#${id}`,
-        once: proof === undefined ? [] : [{ kind: 'null', id: proof, expiresAt: expiresAt ?? now + 3_600_000 }],
+        once: [
+          ...(proof === undefined ? [] : [{ kind: 'null', id: proof, ...spent }]),
+          ...(answer === undefined ? [] : [{ kind: 'challenge', id: answer.challenge, ...spent }]),
+        ],
         machines: listed ? [`${name}#${id}`] : [],
         async verify() {
           const machine = describe(id);
-          if (machine !== undefined) return success(machine);
+          if (machine !== undefined)
+            return success(device === undefined ? machine : { ...machine, device: deviceOf(id, device, now) });
           return failure([violation('IdentityNotAllowed', 'no such machine runs on this platform')]);
         },
       });
@@ -93,5 +156,14 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
       return { kind: 'running', machine, violations: unwanted === undefined ? [] : [unwanted] };
     },
   };
-  return { provider, machines, asked: () => asked };
+  return {
+    provider,
+    machines,
+    asked: () => asked,
+    activate(machine, challenge) {
+      const [id, akName] = challenge.split('|');
+      const isOwn = id === machine && akName !== undefined && machines.get(machine)?.akName === akName;
+      return isOwn ? { challenge, secret: secretOf(challenge) } : undefined;
+    },
+  };
 }

@@ -14,7 +14,7 @@ export async function requireLocalStack(): Promise<{ skip: boolean }> {
 
 /**
  * LocalStack with KMS, DynamoDB, Lambda, CloudFormation and whatever else its core has, on loopback. With
- * AWS_ENDPOINT_URL set it is that one, which somebody else started and stops: the container image, or a newer version.
+ * AWS_ENDPOINT_URL set it is that one, which the caller starts and stops: the container image, or a newer version.
  *
  * Ours runs without Docker: Lambda functions are child processes (test/tools/localstack/executor), DynamoDB is
  * DynamoDB Local, which listens on all interfaces since it cannot otherwise. In it, IAM and key policies are not

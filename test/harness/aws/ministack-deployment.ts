@@ -56,7 +56,7 @@ export function synthesiseClusters(settings: Readonly<Record<string, ClusterSett
 
 /**
  * MiniStack does not tell its policies about a KMS call what `kms:` conditions ask for, so that they never hold: such a
- * template would let nobody sign. This one is the same without those conditions, and with everything else.
+ * template would permit no signature. This one is the same without those conditions, and with everything else.
  */
 export function withoutKmsConditions<T>(part: T): T {
   if (Array.isArray(part)) return part.map((each: unknown) => withoutKmsConditions(each)) as T;
@@ -80,6 +80,14 @@ export function withoutKmsConditions<T>(part: T): T {
 export function withoutFunctionDenials(template: Template): Template {
   const kept = Object.entries(template.Resources).filter(([id]) => !/^(Sign|Ca|Attest)OnlyInItsFunction/.test(id));
   return { ...template, Resources: Object.fromEntries(kept) };
+}
+
+/** MiniStack does not tell policies the region that is asked, so that a condition on it never holds. */
+export function withoutRegions(template: Template): Template {
+  const text = JSON.stringify(template);
+  return JSON.parse(
+    text.replaceAll(/,"Condition":\{"StringEquals":\{"aws:RequestedRegion":[^}]*\}\}/g, ''),
+  ) as Template;
 }
 
 /** The template without what MiniStack cannot judge. */
@@ -143,7 +151,7 @@ export async function deployOnMiniStack(
   }
 }
 
-/** A role of this account that IAM lets do this, and whose sessions anybody of the account may have. */
+/** A role with these permissions that every principal of this account may assume. */
 export async function createRole({ client }: Emulator, name: string, ...actions: readonly string[]): Promise<string> {
   const iam = new IAMClient(client);
   const policy = (statement: object): string =>

@@ -18,7 +18,7 @@ import { createApplication } from '../../../lib/application.ts';
 import { entries } from '../../../lib/functions.ts';
 import type { Emulator } from './emulator.ts';
 import { temporaryFolder } from '../processes/processes.ts';
-import { zip } from '../lambda/zip.ts';
+import { zip } from '../../../acceptance/resources/zip.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
 /** What `cdk bootstrap` leaves for every stack to look up. */

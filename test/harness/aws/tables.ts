@@ -19,7 +19,7 @@ export async function createCertificatesTable(client: DynamoDBClient, tableName:
         {
           IndexName: serial.name,
           KeySchema: [{ AttributeName: serial.partitionKey, KeyType: 'HASH' }],
-          Projection: { ProjectionType: 'KEYS_ONLY' },
+          Projection: { ProjectionType: 'ALL' },
         },
         {
           IndexName: expiry.name,
@@ -27,7 +27,7 @@ export async function createCertificatesTable(client: DynamoDBClient, tableName:
             { AttributeName: expiry.partitionKey, KeyType: 'HASH' },
             { AttributeName: expiry.sortKey, KeyType: 'RANGE' },
           ],
-          Projection: { ProjectionType: 'KEYS_ONLY' },
+          Projection: { ProjectionType: 'ALL' },
         },
       ],
     }),

@@ -6,7 +6,7 @@ export interface Timeline {
   now(): number;
   /** Never runs within this call. The answer cancels it. A timer whose process is no longer `alive` does not exist. */
   after(milliseconds: number, run: () => void, alive?: () => boolean): () => void;
-  /** Goes to the next timer that is due by `until` and runs it; false when there is none. */
+  /** Goes to the next timer that is due by `until` and runs it; false without such a timer. */
   next(until?: number): boolean;
   /** Goes to the next timer and lets everything happen that follows at once; false when nothing is left. */
   step(): Promise<boolean>;

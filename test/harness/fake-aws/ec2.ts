@@ -1,12 +1,12 @@
 /**
- * AWS EC2 as far as DescribeInstances goes, by its Query protocol. A caller sees the instances of its own account, in the
+ * AWS EC2 as far as DescribeInstances and GetInstanceTpmEkPub go, by its Query protocol. A caller sees the instances of its own account, in the
  * region that its signature is for; what EC2 would refuse in a request is refused here by EC2's codes, and what it would
  * quietly pass over too.
  */
 import { randomUUID } from 'node:crypto';
 import type { ReceivedRequest } from '../aws/sigv4-verifier.ts';
 import { authenticate, type AwsError } from './protocol/authentication.ts';
-import { describeReservation, stateCode } from './protocol/ec2-xml.ts';
+import { describeReservation, endorsementKeyAnswer, stateCode } from './protocol/ec2-xml.ts';
 import type { FakeInstance } from './machine/instance.ts';
 import { readQueryProtocol, type Parameters } from './protocol/query-protocol.ts';
 import { escapeXml, startService, type Answer, type Service } from './service.ts';
@@ -32,7 +32,7 @@ export interface Ec2Call {
 const version = '2016-11-15';
 const namespace = `http://ec2.amazonaws.com/doc/${version}/`;
 
-/** Those that somebody may want; any other is refused, as EC2 refuses what it does not know. */
+/** The supported filters; any other is refused, as EC2 refuses what it does not know. */
 const filters: Readonly<Record<string, (instance: FakeInstance) => readonly string[]>> = {
   'availability-zone': ({ availabilityZone }) => [availabilityZone],
   'instance-id': ({ instanceId }) => [instanceId],
@@ -73,22 +73,22 @@ export async function startFakeEc2({ aws }: { readonly aws: FakeAws }): Promise<
         ? caller
         : { status: 401, code: 'AuthFailure', message: 'AWS was not able to validate the provided access credentials' };
     const { Action: action = '', Version: said, ...parameters } = read.parameters;
-    if (action !== 'DescribeInstances' || said !== version)
+    if ((action !== 'DescribeInstances' && action !== 'GetInstanceTpmEkPub') || said !== version)
       return invalid('InvalidAction', `The action ${action} is not valid for this web service.`);
 
     const { principal, accessKeyId } = caller.credential;
-    if (!principal.allows.some((allowed) => ['*', 'ec2:*', 'ec2:DescribeInstances'].includes(allowed)))
+    if (!principal.allows.some((allowed) => ['*', 'ec2:*', `ec2:${action}`].includes(allowed)))
       return {
         status: 403,
         code: 'UnauthorizedOperation',
-        message: `You are not authorized to perform this operation. User: ${principal.arn} is not authorized to perform: ec2:DescribeInstances because no identity-based policy allows the ec2:DescribeInstances action`,
+        message: `You are not authorized to perform this operation. User: ${principal.arn} is not authorized to perform: ec2:${action} because no identity-based policy allows the ec2:${action} action`,
       };
     const { account } = principal;
     const { region } = caller;
     const owned = [...aws.instances.values()].filter(
       (instance) => instance.account === account && instance.region === region,
     );
-    const result = describe(owned, parameters);
+    const result = action === 'DescribeInstances' ? describe(owned, parameters) : nameKey(owned, parameters);
     calls.push({ action, signedBy: accessKeyId, account, region, parameters });
     return result;
   }
@@ -126,6 +126,23 @@ export async function startFakeEc2({ aws }: { readonly aws: FakeAws }): Promise<
       pages.set(token, left);
     }
     return describeReservation(namespace, page, token);
+  }
+
+  function nameKey(owned: readonly FakeInstance[], parameters: Parameters): string | AwsError {
+    const { InstanceId: instanceId = '', KeyType: keyType = '', KeyFormat: keyFormat = '', ...others } = parameters;
+    const [unknown] = Object.keys(others);
+    if (unknown !== undefined) return invalid('UnknownParameter', `The parameter ${unknown} is not recognized`);
+    if (instanceId === '' || keyType === '' || keyFormat === '')
+      return invalid('MissingParameter', 'The request must contain the parameters InstanceId, KeyType and KeyFormat');
+    if (!['rsa-2048', 'ecc-sec-p384'].includes(keyType) || keyFormat !== 'der')
+      return invalid('InvalidParameterValue', 'Value for parameter KeyType or KeyFormat is invalid');
+    const instance = owned.find((each) => each.instanceId === instanceId);
+    if (instance === undefined || !visible(instanceId))
+      return invalid('InvalidInstanceID.NotFound', `The instance ID '${instanceId}' does not exist`);
+    const key = instance.nitroTpm?.[keyType as 'rsa-2048'];
+    // Which code EC2 has for this is not documented.
+    if (key === undefined) return invalid('UnsupportedOperation', 'The instance has no NitroTPM');
+    return endorsementKeyAnswer(namespace, { instanceId, keyType, keyFormat, keyValue: key.toString('base64') });
   }
 
   function visible(instanceId: string): boolean {

@@ -1,6 +1,6 @@
 /**
  * AWS Service Quotas as far as single quotas go, by its JSON protocol: whose signature and rights do not hold is refused. A quota
- * that nobody changed may have no applied value; its default is asked for by a call of its own, as in AWS.
+ * that was never changed may have no applied value; its default is asked for by a call of its own, as in AWS.
  */
 import type { ReceivedRequest } from '../aws/sigv4-verifier.ts';
 import { authenticate } from './protocol/authentication.ts';

@@ -1,6 +1,6 @@
 /**
  * AWS STS: GetCallerIdentity (presigned GET and POST), AssumeRole, AssumeRoleWithWebIdentity. It believes no signature
- * unverified, answers in JSON to whoever accepts that and in XML to everybody else, and fails as told.
+ * unverified, answers in JSON if the request accepts that and in XML otherwise, and fails as told.
  */
 import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
@@ -30,7 +30,7 @@ export interface FakeSts extends Service {
 
 export interface StsCall {
   readonly action: string;
-  /** Access key id; absent where nobody signs (AssumeRoleWithWebIdentity). */
+  /** Access key id; absent for unsigned calls (AssumeRoleWithWebIdentity). */
   readonly signedBy?: string;
   readonly region?: string;
   readonly host: string;

@@ -32,7 +32,7 @@ export interface FakeRole {
   readonly name: string;
   readonly roleId: string;
   readonly allows: readonly string[];
-  /** ARNs of principals that may assume it; absent = everybody, as in a trust policy that a test does not look at. */
+  /** ARNs of principals that may assume it; absent = every principal, for a test that does not look at the trust policy. */
   readonly trusts?: readonly string[];
   readonly externalId?: string;
 }
@@ -57,7 +57,7 @@ export interface FakeAws {
   /** Any other state, tags, options … : the fields that EC2 tells. */
   change(instanceId: string, change: Partial<FakeInstance>): void;
 
-  /** The exact bytes of `dynamic/instance-identity/document`, also of an instance that is gone: whoever read it has it. */
+  /** The exact bytes of `dynamic/instance-identity/document`, also of an instance that is gone: a reader keeps it. */
   identityDocument(instanceId: string): string;
   /** `dynamic/instance-identity/rsa2048`: made once a start, the same text ever after. */
   rsa2048(instanceId: string): string;
@@ -71,7 +71,7 @@ export interface FakeAws {
   createUser(account: string, name: string, allows?: readonly string[]): Credential;
   createRole(role: Partial<Omit<FakeRole, 'arn' | 'roleId'>> & { readonly arn: string }): FakeRole;
   findRole(arn: string): FakeRole | undefined;
-  /** A session of a role, whoever may have one: sts.ts asks the trust policy first. */
+  /** A session of a role, without a check: sts.ts asks the trust policy first. */
   session(
     role: Pick<FakeRole, 'arn' | 'account' | 'name' | 'roleId' | 'allows'>,
     name: string,

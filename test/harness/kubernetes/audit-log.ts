@@ -13,7 +13,7 @@ export interface AuditEvent {
   requestReceivedTimestamp: string;
 }
 
-/** Everything, by anyone. Without RequestReceived: the stages that follow say the same and the result. */
+/** Every request of every user. Without RequestReceived: the stages that follow say the same and the result. */
 export const AUDIT_POLICY = JSON.stringify({
   apiVersion: 'audit.k8s.io/v1',
   kind: 'Policy',

@@ -74,14 +74,16 @@ export function startApiServer(
         `--tls-cert-file=${join(dir, 'serving.crt')}`,
         `--tls-private-key-file=${join(dir, 'serving.key')}`,
         `--client-ca-file=${join(dir, 'client-ca.crt')}`,
-        '--authorization-mode=Node,RBAC',
+        options.authorizationConfig === undefined
+          ? '--authorization-mode=Node,RBAC'
+          : `--authorization-config=${options.authorizationConfig}`,
         '--enable-bootstrap-token-auth',
         `--service-account-key-file=${join(dir, 'service-account.key')}`,
         `--service-account-signing-key-file=${join(dir, 'service-account.key')}`,
         `--service-account-issuer=${options.ownIssuer === true ? url : 'https://kubernetes.default.svc'}`,
         ...(options.ownIssuer === true ? [`--service-account-jwks-uri=${url}/openid/v1/jwks`] : []),
         '--service-cluster-ip-range=10.0.0.0/24',
-        '--disable-admission-plugins=ServiceAccount', // nobody here makes the default accounts it would ask for
+        '--disable-admission-plugins=ServiceAccount', // no controller here makes the default accounts it would ask for
         `--audit-policy-file=${join(dir, 'audit-policy.json')}`,
         `--audit-log-path=${auditLogPath(dir)}`,
         '--audit-log-maxsize=2000', // megabytes; a rotated log would hide its beginning from the reader
@@ -131,7 +133,7 @@ function kubeletArgs(dir: string): string[] {
     `--kubelet-certificate-authority=${join(dir, 'kubelet-ca.crt')}`,
     `--kubelet-client-certificate=${join(dir, 'kubelet-client.crt')}`,
     `--kubelet-client-key=${join(dir, 'kubelet-client.key')}`,
-    '--kubelet-preferred-address-types=InternalIP', // nobody resolves the names of these nodes
+    '--kubelet-preferred-address-types=InternalIP', // the names of these nodes are not in DNS
   ];
 }
 
@@ -150,7 +152,7 @@ export async function compactEtcd(etcdUrl: string): Promise<void> {
     if (!response.ok) throw new Error(`etcd ${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as { header: { revision: string } };
   };
-  // A watch from revision n needs n+1 on, and compacting at n keeps n: two writes put everybody's revision behind it.
+  // A watch from revision n needs n+1 on, and compacting at n keeps n: two writes put every known revision behind it.
   const write = () => post('/v3/kv/put', { key: btoa('countersign-test/compaction'), value: '' });
   await write();
   const { header } = await write();

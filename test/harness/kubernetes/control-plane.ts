@@ -25,11 +25,13 @@ export interface ControlPlaneOptions {
   kubeletCaPem?: string;
   /** Lines of a static token file: `token,user,uid,"groups"`. */
   tokenFile?: string;
+  /** Path of an AuthorizationConfiguration, which decides instead of the modes Node and RBAC. */
+  authorizationConfig?: string;
   /** Further kube-apiserver flags, such as `--feature-gates=…`. */
   apiServerArgs?: readonly string[];
 }
 
-/** Who a client is: a user we vouch for, somebody with credentials of his own, or nobody. */
+/** Who a client is: a user with a certificate of this harness, a user with their own credentials, or anonymous. */
 export type Login = Identity | KeyAndCertificate | { token: string } | 'anonymous';
 
 /** A real kube-apiserver over a real etcd, on loopback, in a temporary folder of its own. */
@@ -50,7 +52,7 @@ export interface ControlPlane {
   kubectl(args: readonly string[], options?: { kubeconfig?: string; input?: string }): Promise<string>;
   readonly auditLogPath: string;
   auditEvents(filter?: { user?: string }): AuditEvent[];
-  /** Forgets all history: whoever lists or watches from a revision known so far must start again. */
+  /** Forgets all history: a client that lists or watches from a revision known so far must start again. */
   compactEtcd(): Promise<void>;
   /** As in a crash. Resolves when the process is gone; `restartApiServer` brings it back. */
   killApiServer(): Promise<void>;

@@ -155,7 +155,7 @@ export function leftovers({ address, dir }: Machine): string[] {
 }
 
 /** An alias on lo: the API server calls no kubelet at a loopback address. Adding one that is there already fails. */
-async function claimAddress(): Promise<string> {
+export async function claimAddress(): Promise<string> {
   for (let attempt = 1; ; attempt++) {
     const address = `10.99.0.${randomInt(1, 255)}`;
     guard(`+address ${address}/32`);
@@ -163,13 +163,13 @@ async function claimAddress(): Promise<string> {
       await promisify(execFile)('ip', ['address', 'add', `${address}/32`, 'dev', 'lo']);
       return address;
     } catch (error) {
-      guard(`-address ${address}/32`); // somebody else's
+      guard(`-address ${address}/32`); // another test has it
       if (attempt === 20) throw error;
     }
   }
 }
 
-async function releaseAddress(address: string): Promise<void> {
+export async function releaseAddress(address: string): Promise<void> {
   await promisify(execFile)('ip', ['address', 'del', `${address}/32`, 'dev', 'lo']);
   guard(`-address ${address}/32`);
 }

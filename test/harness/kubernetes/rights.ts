@@ -1,6 +1,8 @@
 import type { ControlPlane } from './control-plane.ts';
 import { eventually } from '../stack/requests.ts';
 
+type Admin = Pick<ControlPlane, 'admin'>;
+
 export interface Right {
   readonly verb: string;
   readonly group: string;
@@ -21,20 +23,16 @@ interface Subject {
  * When the API server's authorizer has seen a change to roles or bindings. It watches them as every client does, so that a
  * request right after the write may still be judged by the rules before it.
  */
-export function untilTaken(plane: ControlPlane, subject: Subject, right: Right): Promise<void> {
+export function untilTaken(plane: Admin, subject: Subject, right: Right): Promise<void> {
   const why = `${subject.user} may no longer ${right.verb} ${right.resource}`;
   return eventually(async () => !(await isAllowed(plane, subject, right)), why);
 }
 
-export function untilGranted(plane: ControlPlane, subject: Subject, right: Right): Promise<void> {
+export function untilGranted(plane: Admin, subject: Subject, right: Right): Promise<void> {
   return eventually(() => isAllowed(plane, subject, right), `${subject.user} may ${right.verb} ${right.resource}`);
 }
 
-export async function isAllowed(
-  { admin }: ControlPlane,
-  { user, groups = [] }: Subject,
-  right: Right,
-): Promise<boolean> {
+export async function isAllowed({ admin }: Admin, { user, groups = [] }: Subject, right: Right): Promise<boolean> {
   const body = {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SubjectAccessReview',

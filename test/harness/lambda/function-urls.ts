@@ -93,9 +93,10 @@ export async function startFunctionUrls(emulator: Emulator, cluster: string): Pr
     );
     const body = new Uint8Array(await readAll(incoming));
     const { method = '', url: target = '' } = incoming;
-    const { statusCode, headers: answered, body: text } = await answer({ method, target, headers, body });
-    outgoing.writeHead(statusCode, { ...answered, 'content-length': Buffer.byteLength(text) });
-    outgoing.end(text);
+    const { statusCode, headers: answered, ...sent } = await answer({ method, target, headers, body });
+    const bytes = Buffer.from(sent.body, sent.isBase64Encoded === true ? 'base64' : 'utf8');
+    outgoing.writeHead(statusCode, { ...answered, 'content-length': bytes.length });
+    outgoing.end(bytes);
   });
   const { port } = new URL(server.url);
   const at = (service: string): string => `http://${service}.lambda-url.${region}.localhost:${port}`;

@@ -192,7 +192,7 @@ function withoutCas(template: Template): Template {
 
 /** Of a signer that demands no proof; approved. */
 export function clientRequest(spec: object = {}) {
-  const request = { subject: { O: 'dev', CN: 'somebody' } };
+  const request = { subject: { O: 'dev', CN: 'jane' } };
   return csrFixture({ request, spec: { signerName: clientSigner, ...spec } });
 }
 

@@ -63,7 +63,7 @@ export async function startLambda(options: LambdaOptions): Promise<LambdaEnviron
         name: `lambda ${options.functionName}`,
         command: emulator,
         args: [
-          // Without these it listens on all interfaces, and for everybody's functions at the same port.
+          // Without these it listens on all interfaces, and at the same port for every function.
           `--runtime-interface-emulator-address=127.0.0.1:${port}`,
           `--runtime-api-address=127.0.0.1:${await freePort()}`,
           process.execPath,

@@ -28,6 +28,7 @@ export const signers = {
   client: 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws',
   serving: 'cluster.x-k8s.io/kubelet-serving-aws',
   insecure: 'cluster.x-k8s.io/kube-apiserver-client-kubelet-insecure',
+  tpm: 'cluster.x-k8s.io/kube-apiserver-client-kubelet-tpm',
 } as const;
 export const bootstrapToken = 'abcdef.0123456789abcdef';
 const audience = '111122223333/eu-central-1/demo';
@@ -76,7 +77,7 @@ export interface AuthenticatorSite {
   requests(): Promise<readonly RequestSeen[]>;
   /** From now on the API server does not answer / answers with that / does. */
   api(state: 'up' | 'down' | 'hangs'): void;
-  /** The relay, and with it whoever approves, attests and signs. */
+  /** The relay, and with it approval, attestation and signing. */
   signing(state: 'up' | 'down'): Promise<void>;
   node(name: string, options?: NodeOptions): Promise<Node>;
   /** As an administrator. */
@@ -95,11 +96,13 @@ export interface RequestSeen {
 
 export interface SiteOptions {
   readonly maxTtl?: string;
-  readonly provider?: 'aws' | 'insecure';
+  readonly provider?: 'aws' | 'insecure' | 'tpm';
   /** Of the profile of the client signer. */
   readonly profile?: Readonly<Record<string, unknown>>;
   /** Of attestation.aws, besides or instead. */
   readonly aws?: Readonly<Record<string, unknown>>;
+  /** attestation.tpm. */
+  readonly tpm?: Readonly<Record<string, unknown>>;
 }
 
 export async function startAuthenticatorSite({
@@ -107,6 +110,7 @@ export async function startAuthenticatorSite({
   profile = {},
   provider = 'aws',
   aws = {},
+  tpm,
 }: SiteOptions = {}): Promise<AuthenticatorSite> {
   const cleanups: (() => unknown)[] = [];
   const close = async (): Promise<void> => {
@@ -121,8 +125,8 @@ export async function startAuthenticatorSite({
 
     // Synthesis refuses both in one cluster: the one would give away what the other protects.
     const profiles =
-      provider === 'insecure'
-        ? { [signers.insecure]: { maxTtl, ...profile } }
+      provider !== 'aws'
+        ? { [signers[provider]]: { maxTtl, ...profile } }
         : { [signers.client]: { maxTtl, ...profile }, [signers.serving]: { maxTtl } };
     const parsed = parseConfiguration(
       JSON.stringify({
@@ -142,6 +146,7 @@ export async function startAuthenticatorSite({
                 nodeName: ['tag:Name'],
                 ...aws,
               },
+              ...(tpm === undefined ? {} : { tpm }),
             },
           },
         },
@@ -268,36 +273,62 @@ function seen(object: object): RequestSeen {
 
 export async function createNode(
   name: string,
-  { signerName = signers.client, settings: more = {} }: NodeOptions,
-  site: { platform: AwsPlatform; folder: string; front: Pick<Front, 'url' | 'caFile'>; clientCaFile: string },
+  { signerName = signers.client, settings = {} }: NodeOptions,
+  site: NodePlace & { platform: AwsPlatform },
 ): Promise<Node> {
-  const { platform, front } = site;
+  const { platform } = site;
   const { instanceId } = platform.launch(name);
   const imds = await startFakeImds({ aws: platform.aws, instanceId });
-  const home = join(site.folder, `${name}-${instanceId}`);
-  const cache = join(home, 'cache');
-  mkdirSync(home);
-  const credentials = join(home, 'bootstrap.json');
+  const provider = signerName === signers.insecure ? 'insecure' : 'aws';
+  const installed = installNode(name, `${name}-${instanceId}`, site, {
+    settings: { provider, signerName, servingSignerName: signers.serving, audience, ...settings },
+    env: { AWS_EC2_METADATA_SERVICE_ENDPOINT: imds.url },
+    ahead: () => platform.now() - Date.now(),
+  });
+  return { ...installed, instanceId, close: () => imds.close() };
+}
+
+interface NodePlace {
+  readonly folder: string;
+  readonly front: Pick<Front, 'url' | 'caFile'>;
+  readonly clientCaFile: string;
+}
+
+/** The node's program on a machine, with its settings. `ahead`: of this machine's clock, in milliseconds. */
+export function installNode(
+  name: string,
+  home: string,
+  { folder, front, clientCaFile }: NodePlace,
+  {
+    settings: more,
+    env: ofMachine,
+    ahead = () => 0,
+  }: {
+    readonly settings: Readonly<Record<string, unknown>>;
+    readonly env: Readonly<Record<string, string>>;
+    readonly ahead?: () => number;
+  },
+): Omit<Node, 'instanceId' | 'close'> {
+  const place = join(folder, home);
+  const cache = join(place, 'cache');
+  mkdirSync(place);
+  const credentials = join(place, 'bootstrap.json');
   writeFileSync(credentials, JSON.stringify({ token: bootstrapToken }), { mode: 0o600 });
-  const settingsFile = join(home, 'settings.json');
+  const settingsFile = join(place, 'settings.json');
   const settings = {
     version: 1,
     nodeName: name,
     clusterName: 'demo',
-    audience,
-    provider: signerName === signers.insecure ? 'insecure' : 'aws',
     server: front.url,
     certificateAuthorityFile: front.caFile,
     bootstrapCredentialsFile: credentials,
     cacheDirectory: cache,
-    signerName,
-    servingSignerName: signers.serving,
-    clientCaBundleFile: site.clientCaFile,
+    clientCaBundleFile: clientCaFile,
     ...more,
   };
   writeFileSync(settingsFile, JSON.stringify(settings));
   const env = {
-    AWS_EC2_METADATA_SERVICE_ENDPOINT: imds.url,
+    ...ofMachine,
     KUBERNETES_EXEC_INFO: JSON.stringify({
       apiVersion: 'client.authentication.k8s.io/v1',
       kind: 'ExecCredential',
@@ -308,7 +339,6 @@ export async function createNode(
     name,
     cache,
     settingsFile,
-    instanceId,
     env,
     run({ args = ['exec'], env: extra = {}, nodeArgs = [], uid, onStart } = {}) {
       const [command = 'exec', ...rest] = args;
@@ -323,7 +353,7 @@ export async function createNode(
             timeout: 60_000,
             killSignal: 'SIGKILL',
             // Nothing of the test's own environment but the compile cache: what is not here the program must not need.
-            env: { ...compileCache(), ...env, CLOCK_AHEAD: String(platform.now() - Date.now()), ...extra },
+            env: { ...compileCache(), ...env, CLOCK_AHEAD: String(ahead()), ...extra },
             ...(uid === undefined ? {} : { uid, gid: uid }),
           },
           (_error, stdout, stderr) => {
@@ -334,7 +364,6 @@ export async function createNode(
         onStart?.(child);
       });
     },
-    close: () => imds.close(),
   };
 }
 

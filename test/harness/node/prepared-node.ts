@@ -9,11 +9,11 @@ export interface PreparedNode {
   readonly settingsFile: string;
   readonly certificatePem: string;
   readonly keyPem: string;
-  /** For the program: the kubelet's question, and nothing of whoever runs this. */
+  /** For the program: the kubelet's question, without the environment of the test's user. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** In a folder that exists. What else the settings name is not there: nobody is to be asked. */
+/** In a folder that exists. What else the settings name does not exist: the program is to make no call. */
 export async function prepareNode(folder: string): Promise<PreparedNode> {
   const authority = await createTestAuthority('client ca');
   const nodeName = 'prepared';

@@ -30,13 +30,13 @@ export function startProcess(options: {
   env?: NodeJS.ProcessEnv;
 }): RunningProcess {
   const { name, command, args, logPath } = options;
-  // A file and not a pipe: nobody has to read it for the server to go on, and it outlives a crash of the test.
+  // A file and not a pipe: the server goes on without a reader, and the file outlives a crash of the test.
   const log = openSync(logPath, 'a');
   const child = spawn(command, args, { stdio: ['ignore', log, log], env: options.env ?? process.env });
   closeSync(log);
   const { pid } = child;
   if (pid === undefined) {
-    child.on('error', () => {}); // the same failure again, as an event nobody waits for
+    child.on('error', () => {}); // the same failure again, as an event that is not needed
     throw new Error(`${name}: cannot start ${command}`);
   }
   guard(`+pid ${pid}`);
@@ -101,7 +101,7 @@ export function lostPortRace(server: RunningProcess): boolean {
 }
 
 /**
- * A port nobody listens on now. For servers that cannot choose one themselves and must keep it over a restart: taken
+ * A port without a listener now. For servers that cannot choose one themselves and must keep it over a restart: taken
  * from below the range the kernel gives to outgoing connections, so that none of these grabs it in between.
  */
 export async function freePort(): Promise<number> {

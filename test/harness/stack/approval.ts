@@ -114,7 +114,7 @@ export async function startApprovalStack(
       await plane.admin.expectOk(path, { method: 'POST', body });
       return async () => void (await plane.admin.expectOk(`${path}/${name}`, { method: 'DELETE' }));
     };
-    // As `kubeadm init` does: who joins may ask, and so may nodes. Whom it is approved for is each test's own.
+    // As `kubeadm init` does: joining and joined nodes may create requests. Each test binds who is approved.
     for (const group of ['system:bootstrappers', 'system:nodes']) await bind('system:node-bootstrapper', group);
 
     return {

@@ -1,4 +1,4 @@
-/** Holds everybody until `count` have come, then lets all go at once; whoever comes later passes. */
+/** Holds every caller until `count` have arrived, then lets all go at once; later callers pass. */
 export interface Barrier {
   pass(): Promise<void>;
   /** How many have been held. */

@@ -6,6 +6,8 @@ import { makeRequest, newKey, type MadeRequest, type RequestSpec } from '../x509
 
 /* CertificateSigningRequests on a real API server, as tests make and read them. */
 
+type Admin = Pick<ControlPlane, 'admin'>;
+
 export const csrPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 
 export interface CsrObject {
@@ -78,7 +80,7 @@ export async function createClientRequests(plane: ControlPlane, prefix: string, 
 }
 
 /** Approves requests with the write that `kubectl certificate approve` makes, without a process of kubectl. */
-export async function approve(plane: ControlPlane, ...names: readonly string[]): Promise<void> {
+export async function approve(plane: Admin, ...names: readonly string[]): Promise<void> {
   const approval = { type: 'Approved', status: 'True', reason: 'Test', message: '' };
   await Promise.all(
     names.map(async (name) => {
@@ -90,11 +92,11 @@ export async function approve(plane: ControlPlane, ...names: readonly string[]):
   );
 }
 
-export function readRequest(plane: ControlPlane, name: string): Promise<CsrObject> {
+export function readRequest(plane: Admin, name: string): Promise<CsrObject> {
   return plane.admin.expectOk<CsrObject>(`${csrPath}/${name}`);
 }
 
-export async function readRequests(plane: ControlPlane): Promise<CsrObject[]> {
+export async function readRequests(plane: Admin): Promise<CsrObject[]> {
   return (await plane.admin.expectOk<{ items: CsrObject[] }>(csrPath)).items;
 }
 
@@ -112,7 +114,7 @@ export function certificateDerOf(object: CsrObject): Buffer {
 }
 
 /** When every one of them has a certificate or has failed. */
-export async function settled(plane: ControlPlane, names: readonly string[]): Promise<Map<string, CsrObject>> {
+export async function settled(plane: Admin, names: readonly string[]): Promise<Map<string, CsrObject>> {
   const found = new Map<string, CsrObject>();
   await eventually(async () => {
     for (const object of await readRequests(plane)) {

@@ -200,8 +200,10 @@ export interface RelayIdentity {
   kubeconfig(server?: { url: string }): string;
 }
 
+type Reachable = Pick<ControlPlane, 'admin' | 'dir' | 'url' | 'servingCaPem'>;
+
 /** Creates what is in the manifest and gets a real token of its service account. Resolves when it has its rights. */
-export async function installRelay(plane: ControlPlane, manifest = rbacManifest): Promise<RelayIdentity> {
+export async function installRelay(plane: Reachable, manifest = rbacManifest): Promise<RelayIdentity> {
   const account = manifestObjects(manifest).find(({ kind }) => kind === 'ServiceAccount');
   if (account === undefined) throw new Error(`${manifest} has no ServiceAccount`);
   const { name, namespace = 'default' } = account.metadata;
@@ -228,7 +230,7 @@ export async function installRelay(plane: ControlPlane, manifest = rbacManifest)
 
 /** For the API server, or for a proxy before it. */
 export function writeTokenKubeconfig(
-  plane: ControlPlane,
+  plane: Pick<ControlPlane, 'url' | 'servingCaPem'>,
   token: string,
   path: string,
   server?: { url: string },

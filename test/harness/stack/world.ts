@@ -10,6 +10,7 @@ import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { CertificateLedger } from '../../../core/ports/certificate-ledger.ts';
 import { serveHttp, type HttpService } from '../../../dev/csr-api/node-http.ts';
+import { noCrls } from './no-crls.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import { createRelay } from '../../../lambdas/watch-relay/relay.ts';
 import type { Faults } from '../../contract/faulty.ts';
@@ -82,6 +83,7 @@ export function startSignFunction(world: World, faults?: Faults): SignFunction {
   const signer = faults?.wrap('signer', authority.signer) ?? authority.signer;
   return {
     handler: createSignHandler({
+      crls: () => noCrls,
       version: 'test',
       caller: loopbackCaller,
       cluster: (name) => (name === clusterName ? cluster : undefined),
@@ -97,7 +99,7 @@ export function startSignFunction(world: World, faults?: Faults): SignFunction {
   };
 }
 
-/** HTTP between relay and sign function, one server for a whole test file: whoever is `current` answers. */
+/** HTTP between relay and sign function, one server for a whole test file: the `current` function answers. */
 export interface Wire {
   current: SignFunction;
   readonly endpoint: SigningEndpoint;

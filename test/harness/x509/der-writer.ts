@@ -44,8 +44,9 @@ export const constructed = (number: number, ...items: readonly Bytes[]): Buffer 
 /** Context-specific: `[n]` in place of a primitive tag. */
 export const primitive = (number: number, ...content: readonly Bytes[]): Buffer => tlv(0x80 | number, ...content);
 
-/** Unsigned value, shortest form. */
+/** Shortest form; of negative values those down to -128. */
 export function integer(value: number | bigint): Buffer {
+  if (value < 0) return tlv(0x02, Buffer.of(256 + Number(value)));
   let hex = BigInt(value).toString(16);
   if (hex.length % 2 === 1) hex = `0${hex}`;
   const magnitude = Buffer.from(hex, 'hex');

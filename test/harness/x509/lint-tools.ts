@@ -47,6 +47,21 @@ export async function lintCertificates(subjects: readonly LintSubject[]): Promis
   });
 }
 
+/** Both linters on complete CRLs; one report each, in order. */
+export async function lintCrls(crlPems: readonly string[]): Promise<LintReport[]> {
+  const [byZlint, byPkilint] = await Promise.all([
+    zlint(crlPems),
+    withFiles(crlPems, (paths) => runPkilint(paths.map((path) => ['lint_crl', '-t', 'CRL', '-p', 'PKIX', path]))),
+  ]);
+  return crlPems.map((_, index) => {
+    const reports = [byZlint[index]!, byPkilint[index]!];
+    return {
+      findings: reports.flatMap((report) => report.findings),
+      notices: reports.flatMap((report) => report.notices),
+    };
+  });
+}
+
 /**
  * All of zlint but its RFC rules. These others speak of the public web or of mail, and a kubelet's certificate rightly
  * breaks them. Named by exclusion because zlint 3.6.1 does not recognise all RFC sources when asked to include them.

@@ -254,7 +254,7 @@ const rsaOids: Readonly<Record<TestHash, string>> = {
   sha512: '1.2.840.113549.1.1.13',
 };
 const ecdsaOids: Readonly<Record<TestHash, string>> = {
-  md5: '1.3.6.1.4.1.99999.1', // there is none
+  md5: '1.3.6.1.4.1.99999.1', // no such OID is registered
   sha1: '1.2.840.10045.4.1',
   sha224: '1.2.840.10045.4.3.1',
   sha256: '1.2.840.10045.4.3.2',

@@ -24,12 +24,13 @@ export interface TestAuthority extends KeyAndCertificate {
 const P256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const HOUR_MS = 3_600_000;
 
-export async function createTestAuthority(commonName: string, hours = 24): Promise<TestAuthority> {
+/** `now`: the certificate is valid from an hour before it. */
+export async function createTestAuthority(commonName: string, hours = 24, now = Date.now()): Promise<TestAuthority> {
   const keys = await generateKeys();
   const authority = await x509.X509CertificateGenerator.createSelfSigned({
     name: [{ CN: [commonName] }],
     serialNumber: randomSerial(),
-    ...validity(hours),
+    ...validity(hours, now),
     signingAlgorithm: P256,
     keys,
     extensions: [
@@ -90,8 +91,8 @@ function privateKeyPem(keys: webcrypto.CryptoKeyPair): string {
   return KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-function validity(hours = 24): { notBefore: Date; notAfter: Date } {
-  return { notBefore: new Date(Date.now() - HOUR_MS), notAfter: new Date(Date.now() + hours * HOUR_MS) };
+function validity(hours = 24, now = Date.now()): { notBefore: Date; notAfter: Date } {
+  return { notBefore: new Date(now - HOUR_MS), notAfter: new Date(now + hours * HOUR_MS) };
 }
 
 /** Positive and never zero-padded, as RFC 5280 wants it: the first byte is between 0x40 and 0x7f. */

@@ -6,6 +6,8 @@ import { insecureSigner, nodeSigner, servingSigner, userSigner } from '../scenar
 import type { Machines } from './machines.ts';
 import { types } from '../ports/stored.ts';
 import type { Stored } from '../../harness/kubernetes/request-server.ts';
+import type { NullDevice } from '../../harness/attestation/null-provider.ts';
+import { awaitChallenge } from './tpm.ts';
 import { keyOf, nodeRequest, userRequest } from './requests.ts';
 import type { SentEvidence } from './requests.ts';
 import { startProcess } from '../runtime.ts';
@@ -23,7 +25,7 @@ export function settleWebhook(life: Life): void {
     const states = requests.history.filter(({ object }) => types(object).includes('Approved'));
     const state = states[random.below(states.length)];
     if (state !== undefined) webhook.sign(state.object, never).catch(() => {});
-    // And what nobody approved: it is told no.
+    // And an unapproved request, which is refused.
     const pending = requests.objects().find((object) => types(object).length === 0);
     if (pending !== undefined && random.chance(0.2)) webhook.sign(pending, never).catch(() => {});
     const elsewhere = { spec: { ...state?.object.spec, signerName: 'example.com/elsewhere' } };
@@ -51,10 +53,32 @@ export function startAttacker(life: Life, machines: Machines): void {
     });
   }
 
+  function ownTpm(challenge?: string): { readonly device?: NullDevice } {
+    if (!scenario.tpm) return {};
+    const device = { akName: 'ak of the thief', resetCount: 9, clock: 9_000_000 };
+    return { device: { ...device, ...(challenge === undefined ? {} : { answer: { challenge, secret: 'guessed' } }) } };
+  }
+
+  /** The endorsement key of a machine is no secret: the thief names it, and quotes with a key of their own TPM. */
+  function withOwnTpm(): void {
+    const victim = machines.all[random.below(machines.all.length)];
+    if (victim === undefined) return;
+    const { id, node } = victim;
+    const uid = ask(`an attacker as ${id} with a TPM of their own`, node, {
+      machine: id,
+      proof: machines.proof(),
+      ...ownTpm(),
+    });
+    awaitChallenge(life, uid, (challenge) => {
+      const evidence = { machine: id, proof: machines.proof(), ...ownTpm(challenge) };
+      ask(`an attacker answers a challenge of ${id}`, node, evidence);
+    });
+  }
+
   const deeds: readonly [() => void, ...(() => void)[]] = [
     function withoutMachine(): void {
       const node = random.pick(nodes);
-      ask(`an attacker as ${node}, no machine`, node, { machine: 'm0', proof: machines.proof() });
+      ask(`an attacker as ${node}, no machine`, node, { machine: 'm0', proof: machines.proof(), ...ownTpm() });
     },
     function withoutProof(): void {
       const node = random.pick(nodes);
@@ -67,11 +91,10 @@ export function startAttacker(life: Life, machines: Machines): void {
     },
     /** A request is readable to many: evidence that was shown is known. */
     function withProofOfAnother(): void {
-      const victims = machines.all.filter(({ proof }) => proof !== undefined && isSpent(proof));
+      const victims = machines.all.filter(({ shown }) => shown !== undefined && isSpent(shown.proof));
       const victim = victims[random.below(victims.length)];
-      if (victim?.proof === undefined) return;
-      const { id, node, proof } = victim;
-      ask(`an attacker with ${proof} of ${id}`, node, { machine: id, proof });
+      if (victim?.shown === undefined) return;
+      ask(`an attacker with ${victim.shown.proof} of ${victim.id}`, victim.node, victim.shown);
     },
     /** The relay's own credential, and the UID of a request that has its certificate, where no proof is asked. */
     function underAnIssuedUid(): void {
@@ -95,7 +118,7 @@ export function startAttacker(life: Life, machines: Machines): void {
       const sans = object.spec['signerName'] === nodeSigner ? {} : { sans: { dns: [node] } };
       forge({ ...object, spec: { ...object.spec, request: nodeRequest({ node, key, ...sans }) } });
     },
-    /** A node that is not the attacker's, from one that is: nobody's machine is behind such a name. */
+    /** A name without a machine, with the credentials of a node of that name. */
     function asUnknownNode(): void {
       const key = 28 + random.below(4);
       life.ask({
@@ -112,8 +135,8 @@ export function startAttacker(life: Life, machines: Machines): void {
   ];
 
   /**
-   * Whoever has the relay's credential has what it signs without proof: only where proof is demanded, from the beginning
-   * to the end, is this nothing to him.
+   * An attacker with the relay's credential gets whatever is signed without proof. They get nothing only where proof is
+   * demanded from the beginning to the end.
    */
   function forge(object: Stored | undefined): void {
     if (object === undefined) return;
@@ -145,7 +168,8 @@ export function startAttacker(life: Life, machines: Machines): void {
 
   function steal(): void {
     soon(12_000, steal);
-    random.pick(deeds)();
+    if (scenario.tpm && random.chance(0.3)) withOwnTpm();
+    else random.pick(deeds)();
   }
   if (random.chance(0.7)) soon(20_000, steal);
 }

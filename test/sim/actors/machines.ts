@@ -7,10 +7,14 @@ import {
   rangePrefix,
   servingSigner,
 } from '../scenario.ts';
+import type { NullAnswer, NullDevice } from '../../harness/attestation/null-provider.ts';
 import { keyOf, nodeRequest } from './requests.ts';
+import type { SentEvidence } from './requests.ts';
 import { bootstrap, nodes, nodeUser } from './simulated-cluster.ts';
 import type { Life } from './simulated-cluster.ts';
 import type { MachineFacts } from '../ground-truth.ts';
+import { awaitChallenge, createTpm, quote, resetTpm } from './tpm.ts';
+import type { SimulatedTpm } from './tpm.ts';
 
 export interface Machine {
   readonly id: string;
@@ -18,8 +22,19 @@ export interface Machine {
   readonly facts: MachineFacts;
   /** Its client key now; numbers of the pool. */
   key: number;
-  /** That it showed last to become a node. */
-  proof: string | undefined;
+  /** What it showed last to become a node. */
+  shown: Shown | undefined;
+  readonly tpm?: SimulatedTpm;
+}
+
+export type Shown = SentEvidence & { readonly proof: string };
+
+/** Names that the profile refuses to every node, attested or not. */
+const reservedNames: ReadonlySet<string> = new Set(['kubernetes.default.svc', 'api.demo', reservedAddress]);
+
+interface More {
+  readonly renewal?: boolean;
+  readonly answer?: NullAnswer;
 }
 
 /** How many keys machines have together: now and then one comes again. */
@@ -54,7 +69,7 @@ export function settleMachines(life: Life): Machines {
     life.facts.set(identity, facts);
     // Now and then its disk is a copy of another's, and so is its key.
     const copied = random.chance(0.2) ? machines[random.below(machines.length)]?.key : undefined;
-    const machine: Machine = { id, node, facts, key: copied ?? nextKey(), proof: undefined };
+    const machine: Machine = { id, node, facts, key: copied ?? nextKey(), shown: undefined, ...tpmOf(id) };
     machines.push(machine);
     runtime.tell(() => `machine ${id} starts and is to be ${node}`);
     boot(machine);
@@ -65,10 +80,33 @@ export function settleMachines(life: Life): Machines {
     for (let number = 0; number < 2; number += 1) if (random.chance(0.6)) soon(60_000, () => serve(machine));
     if (random.chance(0.15)) soon(40_000, () => joinElsewhere(machine));
     if (random.chance(0.4)) soon(40_000, () => restart(machine));
+    if (scenario.allowRestart && !scenario.tpm && random.chance(0.75)) replaceDisk(machine);
+    if (scenario.tpm && random.chance(0.8)) soon(60_000, () => reinstall(machine));
   }
 
-  function boot({ id, facts }: Machine): void {
+  /** Once it is registered: then a machine that starts anew with another key is looked at twice. */
+  function replaceDisk(machine: Machine): void {
+    const isRegistered = (): boolean => life.attestations.identities.has(machine.facts.identity);
+    soon(8_000, () => (isRegistered() ? restart(machine, true) : replaceDisk(machine)));
+  }
+
+  /** Another operating system on the same machine, with keys of its own. */
+  function reinstall(machine: Machine): void {
+    if (machine.tpm === undefined || machine.facts.gone !== undefined) return;
+    resetTpm(life, machine.tpm, machine.id);
+    machine.tpm.akName = `ak ${machine.tpm.resetCount} of ${machine.id}`;
+    machine.key = nextKey();
+    boot(machine);
+    join(machine);
+  }
+
+  function tpmOf(id: string): Pick<Machine, 'tpm'> {
+    return scenario.tpm ? { tpm: createTpm(life, id) } : {};
+  }
+
+  function boot({ id, facts, tpm }: Machine): void {
     platform.machines.set(id, {
+      ...(tpm === undefined ? {} : { akName: tpm.akName }),
       nodeNames: [facts.node ?? 'node-*'],
       addresses: facts.addresses,
       dnsNames: facts.dnsNames,
@@ -78,9 +116,8 @@ export function settleMachines(life: Life): Machines {
 
   function join(machine: Machine): void {
     if (machine.facts.gone !== undefined) return;
-    machine.proof = proof();
-    const what = `${machine.id} joins as ${machine.node}, ${machine.proof}`;
-    askAsMachine(machine, what, machine.node, machine.proof);
+    const shown = proof();
+    askAsMachine(machine, `${machine.id} joins as ${machine.node}, ${shown}`, machine.node, shown);
   }
 
   /** It was registered under another name, or may not have this one. */
@@ -89,9 +126,13 @@ export function settleMachines(life: Life): Machines {
     if (machine.facts.gone === undefined) askAsMachine(machine, `${machine.id} joins as ${node} too`, node, proof());
   }
 
-  function askAsMachine({ id, key, facts }: Machine, what: string, node: string, shown: string, renewal = false): void {
-    const evidence = { machine: id, proof: shown };
-    life.ask({
+  /** `answer`: to the challenge of an earlier request. */
+  function askAsMachine(machine: Machine, what: string, node: string, proved: string, more: More = {}): void {
+    const { id, key, facts, tpm } = machine;
+    const { renewal = false, answer } = more;
+    const evidence: Shown = { machine: id, proof: proved, ...quoteOf(machine, answer) };
+    if (!renewal && node === machine.node) machine.shown = evidence;
+    const uid = life.ask({
       what,
       signerName: nodeSigner,
       request: nodeRequest({ node, key, machine: id }, evidence),
@@ -101,15 +142,30 @@ export function settleMachines(life: Life): Machines {
       genuine: facts.node === undefined || facts.node === node,
       machine: facts.identity,
       node,
-      proof: shown,
+      proof: proved,
+      ...truthOf(tpm, answer),
     });
+    if (tpm === undefined || answer !== undefined) return;
+    awaitChallenge(life, uid, (challenge) => {
+      const answered = platform.activate(id, challenge);
+      if (facts.gone !== undefined || answered === undefined) return;
+      askAsMachine(machine, `${id} answers its challenge as ${node}`, node, proof(), { renewal, answer: answered });
+    });
+  }
+
+  function quoteOf({ tpm }: Machine, answer?: NullAnswer): { readonly device?: NullDevice } {
+    return tpm === undefined ? {} : { device: quote(life, tpm, answer) };
+  }
+
+  function truthOf(tpm: SimulatedTpm | undefined, answer?: NullAnswer): { akName?: string; activated?: boolean } {
+    return tpm === undefined ? {} : { akName: tpm.akName, activated: answer !== undefined };
   }
 
   /** The node itself can only ask with a certificate. */
   function renew(machine: Machine): void {
     if (machine.facts.gone !== undefined || !isNode(machine)) return;
     machine.key = nextKey();
-    askAsMachine(machine, `${machine.id} renews ${machine.node}`, machine.node, proof(), true);
+    askAsMachine(machine, `${machine.id} renews ${machine.node}`, machine.node, proof(), { renewal: true });
   }
 
   function isNode({ facts: { identity }, node }: Machine): boolean {
@@ -145,13 +201,15 @@ export function settleMachines(life: Life): Machines {
     const names = [...dns, ...ip];
     const asked = { node, key, sans: { dns, ip }, ...(proven ? { machine: id } : {}) };
     life.ask({
+      ...truthOf(machine.tpm),
       what: `${id} serves as ${names.join(', ')}${proven ? `, ${shown}` : ''}`,
       signerName: proven ? provenServingSigner : servingSigner,
-      request: nodeRequest(asked, proven ? { machine: id, proof: shown } : undefined),
+      request: nodeRequest(asked, proven ? { machine: id, proof: shown, ...quoteOf(machine) } : undefined),
       spki: keyOf(key).spki,
       by: nodeUser(node),
       evidence: proven,
       genuine: true,
+      sound: !names.some((name) => reservedNames.has(name)),
       machine: facts.identity,
       node,
       names,
@@ -160,7 +218,7 @@ export function settleMachines(life: Life): Machines {
   }
 
   /** Stopped, and started with its disk or with another. */
-  function restart(machine: Machine): void {
+  function restart(machine: Machine, anotherDisk = false): void {
     const { id, facts } = machine;
     if (facts.gone !== undefined) return;
     runtime.tell(() => `machine ${id} is stopped`);
@@ -168,8 +226,9 @@ export function settleMachines(life: Life): Machines {
     at(timeline.now() + random.between(100, 10_000), () => {
       if (facts.gone !== undefined) return;
       facts.starts.push(timeline.now());
+      if (machine.tpm !== undefined) resetTpm(life, machine.tpm, id);
       boot(machine);
-      const fresh = random.chance(0.6);
+      const fresh = anotherDisk || random.chance(0.6);
       if (fresh) machine.key = nextKey();
       runtime.tell(() => `machine ${id} is started anew${fresh ? ', with another disk' : ''}`);
       if (fresh || random.chance(0.5)) join(machine);
@@ -204,13 +263,13 @@ export function settleMachines(life: Life): Machines {
   return { all: machines, proof };
 }
 
-/** Machines that no platform speaks for: whoever comes first under a name has it, with the key he came with. */
+/** Machines without a platform: the first one under a name has it, with the key of that request. */
 function settleUnproven(life: Life, nextKey: () => number): void {
   const { random, at, soon, sometime } = life;
 
   function join(node: string, key: number): void {
     life.ask({
-      what: `somebody unproven joins as ${node} with key ${key}`,
+      what: `an unproven machine joins as ${node} with key ${key}`,
       signerName: insecureSigner,
       request: nodeRequest({ node, key }),
       spki: keyOf(key).spki,
@@ -227,7 +286,7 @@ function settleUnproven(life: Life, nextKey: () => number): void {
   function serve(node: string): void {
     const key = nextKey();
     life.ask({
-      what: `somebody unproven serves as ${node}`,
+      what: `an unproven machine serves as ${node}`,
       signerName: servingSigner,
       request: nodeRequest({ node, key, sans: { dns: [node] } }),
       spki: keyOf(key).spki,

@@ -46,7 +46,8 @@ export function settleOperator(life: Life, machines: Machines): void {
 
   async function allow(name: string, allowed: boolean): Promise<void> {
     const audit = item(allowed ? 'allow' : 'remove', name);
-    const entry = { name, addedAt: life.instant(), by: 'operator', reason: 'simulated' };
+    const about = { addedAt: life.instant(), by: 'operator', reason: 'simulated' };
+    const entry = { name, addresses: [], dnsNames: [], ...about };
     if (allowed) await register.allowMachine(entry, audit);
     else await register.removeMachine(name, audit);
     oracle.listed(name, allowed);
@@ -89,7 +90,7 @@ export function settleOperator(life: Life, machines: Machines): void {
 
   // What ran before attestation did; some of it long forgotten by its platform.
   const ghost = random.pick(nodes);
-  if (random.chance(0.15)) {
+  if (random.chance(0.35)) {
     const forgotten = random.chance(0.6);
     // A platform that knows nothing of it may only just not know it yet.
     if (forgotten) life.facts.set('null#ghost', { ...nothing, identity: 'null#ghost', node: ghost, gone: -1 });
@@ -110,9 +111,14 @@ export function settleOperator(life: Life, machines: Machines): void {
   if (scenario.listed) {
     for (const name of ['null#m1', 'null#m2', 'null#m3']) if (random.chance(0.6)) at(0, () => void allow(name, true));
     life.soon(15_000, keepList);
+    // Sometimes an entry goes while attest, which has just read it, asks the platform.
+    const whim = random.stream('entries');
+    life.attestations.onFound((name) => {
+      if (whim.chance(0.02)) at(runtime.timeline.now() + whim.between(1, 60), () => void allow(name, false));
+    });
   }
 
-  /** Whoever asked is not approved meanwhile, and is when it is back. */
+  /** The requesters of the group are not approved meanwhile, and are when the binding is back. */
   function unbind(): void {
     const group = random.pick(boundGroups);
     runtime.tell(() => `the operator takes leave away from ${group}`);

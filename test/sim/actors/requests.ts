@@ -35,7 +35,7 @@ export async function createAuthorities(): Promise<SimulatedAuthorities> {
 async function createAuthority(name: string): Promise<SimulatedAuthority> {
   const { privateKey, spki } = newKey('P-256');
   const [ca] = defaultCluster('demo', { maxTtlSeconds: 86_400, ca: name }).cas.values();
-  if (ca === undefined) throw new Error('the cluster has no CA');
+  if (ca?.kind !== 'selfSigned') throw new Error('the cluster has no CA of its own');
   const signOnThisThread = (tbs: Uint8Array): Uint8Array => new Uint8Array(sign('sha256', tbs, privateKey));
   const template = {
     subject: ca.subject,
@@ -123,7 +123,7 @@ export function userRequest(user: string, key: number): string {
   return encoded(once([user, key], () => makeRequest({ key: keyOf(key), subject: { O: ['testers'], CN: user } }).pem));
 }
 
-/** What nobody signs, by what is wrong with it; for the signer of people unless it says otherwise. */
+/** What no signer signs, by what is wrong with it; for the signer of users. */
 export const nonsense = {
   'no right of its own to the name': (key: number) => ({
     key: keyOf(key),
@@ -136,8 +136,8 @@ export const nonsense = {
       signature.map((octet, index) => (index === signature.length - 1 ? octet ^ 1 : octet)),
   }),
   'a key of a kind that is not signed': () => ({ key: 'P-224', subject: { CN: 'eve' } }) as const,
-  'nobody’s name': (key: number) => ({ key: keyOf(key), subject: {} }),
-  'a name of a type nobody signs': (key: number) => ({
+  'an empty subject': (key: number) => ({ key: keyOf(key), subject: {} }),
+  'a name of a type that is not signed': (key: number) => ({
     key: keyOf(key),
     subject: { CN: 'eve' },
     sans: { raw: [registeredId('1.2.3')] },

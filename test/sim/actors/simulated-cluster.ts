@@ -119,7 +119,7 @@ export function createLives(cluster: SimulatedCluster): (name: string) => Life {
   function decide(name: string, uid: string, type: 'Approved' | 'Denied'): void {
     const found = requests.find(name);
     if (found?.metadata.uid !== uid || types(found).length > 0) return;
-    runtime.tell(() => `somebody makes ${name} ${type}`);
+    runtime.tell(() => `a user makes ${name} ${type}`);
     const condition = { type, status: 'True', reason: 'ByHand', message: '' };
     requests.change(name, (old) => ({ ...old, status: { ...old.status, conditions: [condition] } }));
   }
@@ -141,7 +141,7 @@ export function createLives(cluster: SimulatedCluster): (name: string) => Life {
   };
 }
 
-/** Of what cannot be read at all there is none. */
+/** An unreadable request has none. */
 function digestOf(json: JsonObject, cluster: string): string {
   const decoded = decodeRequestObject(json);
   return decoded.ok ? requestDigest(cluster, decoded.value, decoded.value.signerName ?? '') : '';

@@ -1,4 +1,4 @@
-/** People: they ask for themselves, approve, deny and delete, and now and then ask for what nobody signs. */
+/** Users: they ask for themselves, approve, deny and delete, and now and then ask for what no signer signs. */
 import { maxRelayedBytes } from '../../../core/kubernetes/certificate-signing-request.ts';
 import { handApproved, insecureSigner, nodeSigner, userSigner } from '../scenario.ts';
 import { junk, keyOf, nodeRequest, nonsense, nonsenseRequest, tooLarge, userRequest } from './requests.ts';
@@ -56,7 +56,7 @@ export function startUsers(life: Life): void {
     const eve = { signerName: userSigner, spki: keyOf(key).spki, by: person('eve'), sound: false };
     const wrong = Object.keys(nonsense) as (keyof typeof nonsense)[];
     const kinds: readonly [Asked, ...Asked[]] = [
-      { ...eve, what: 'eve asks what nobody can read', request: junk },
+      { ...eve, what: 'eve asks something unreadable', request: junk },
       { ...eve, what: 'eve asks too much', request: tooLarge },
       { ...eve, what: 'eve asks to serve', request: userRequest('eve', key), usages: ['server auth'] },
       ...wrong.map((what) => ({ ...eve, what: `eve asks: ${what}`, request: nonsenseRequest(what, key) })),
@@ -70,7 +70,7 @@ export function startUsers(life: Life): void {
     function asNode(signerName: string): Asked {
       const request = nodeRequest({ node: 'node-a', key });
       const usages = ['client auth', 'server auth'];
-      return { ...eve, what: 'somebody asks for other usages', signerName, request, by: bootstrap, usages };
+      return { ...eve, what: 'eve asks for other usages', signerName, request, by: bootstrap, usages };
     }
   }
   for (let number = 0; number < 2; number += 1) if (random.chance(0.5)) at(sometime(), askNonsense);

@@ -25,7 +25,7 @@ export function createIssuingOracle(bench: Bench, machines: MachineOracle): Issu
   const { runtime, scenario, ledger, attestations, authorities, truths, broken, label, demandOf } = bench;
   /** Hex of what was signed, by UID. */
   const signed = new Map<string, string>();
-  /** What anybody was given, by UID. */
+  /** What any client was given, by UID. */
   const disclosed = new Map<string, string>();
   const openedKeys = new Map<string, { readonly uid: string; readonly identity: string | undefined }>();
   const issuedBefore = new Map<string, Uint8Array>();
@@ -39,19 +39,20 @@ export function createIssuingOracle(bench: Bench, machines: MachineOracle): Issu
     if (truth === undefined) return broken(`${nameOf(object)}: begun, and the API server never had such a request`);
     if (record.requestDigest !== truth.digest)
       return broken(`${truth.what}: begun with other content than the request's`);
-    if (!bench.requests().approvedEver(uid)) return broken(`${truth.what}: begun, and nobody approved it`);
+    if (!bench.requests().approvedEver(uid)) return broken(`${truth.what}: begun without an approval`);
     const lock = bench.locks.against(process, truth, record.identity);
     if (lock !== undefined) return broken(`${truth.what}: begun, and ${lock} was locked before the call`);
     if (!truth.sound) return broken(`${truth.what}: begun, and it is nothing that its signer signs`);
-    const { ca } = scenario.at(process.startedAt);
-    if (record.caKeyId !== keyIdOf(ca)) return broken(`${truth.what}: gone on with, and its CA was replaced by ${ca}`);
+    const ca = scenario.at(process.startedAt).cas.get(truth.signerName) ?? '';
+    if (record.caKeyId !== keyIdOf(ca))
+      return broken(`${truth.what}: begun or gone on with under a CA that its profile does not name: that is ${ca}`);
     if (demandOf(process, truth)?.mode !== 'enforce') return;
     if (!truth.genuine) return broken(`${truth.what}: begun, and no machine of that name asked for it`);
     const verdict = attestations.verdicts.get(uid);
     if (verdict?.decision !== 'approve' || verdict.requestDigest !== truth.digest)
       return broken(`${truth.what}: begun without a verdict that approves it`);
     const { identity } = verdict;
-    // Begun when nobody had to prove anything, it names no machine, and is gone on with for one that has proved itself.
+    // Begun when no proof was demanded, it names no machine. It may continue for a machine that has proved itself.
     if (record.identity !== identity && (record.attempt === 1 || record.identity !== undefined))
       return broken(`${truth.what}: begun for another machine than the verdict's`);
     const ended = machines.endedAt(identity ?? '', verdict.registeredAt);
@@ -83,7 +84,8 @@ export function createIssuingOracle(bench: Bench, machines: MachineOracle): Issu
     for (const [uid, { certificate, caKeyId, state }] of ledger.records) {
       if (state === 'expired' && !expired.has(uid)) {
         expired.add(uid);
-        if (caKeyId === keyIdOf(scenario.at(process.startedAt).ca) && runtime.rates.skew <= mostSkew)
+        const ca = scenario.at(process.startedAt).cas.get(truths.get(uid)?.signerName ?? '') ?? '';
+        if (caKeyId === keyIdOf(ca) && runtime.rates.skew <= mostSkew)
           return broken(`${process.name} gives ${label(uid)} up, and neither its CA nor its time is over`);
       }
       if (certificate === undefined || issuedBefore.has(uid)) continue;

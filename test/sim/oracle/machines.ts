@@ -1,6 +1,8 @@
 /** The oracle of machines: who is let in, as whom, with which key and under which names. */
-import type { Claim, IdentityRecord } from '../../../core/ports/attestation-store.ts';
+import type { Claim, DeviceState, IdentityRecord } from '../../../core/ports/attestation-store.ts';
 import { secondLookAfter } from '../../../core/attestation/second-look.ts';
+import { latestMilliseconds } from '../call.ts';
+import { epoch } from '../runtime.ts';
 import type { Invocation } from '../ports/function-ports.ts';
 import { insecureSigner, rangePrefix, reservedAddress, servingSigners } from '../scenario.ts';
 import type { Bench } from './oracle.ts';
@@ -8,6 +10,8 @@ import type { MachineFacts, GroundTruth } from '../ground-truth.ts';
 
 /** How long a call of a function lives at most (functions.ts). */
 const functionMilliseconds = 25_000;
+/** How long after a look at a platform its record is written at most: the function's life, and a write that arrives late (call.ts). */
+const writtenWithin = functionMilliseconds + latestMilliseconds;
 
 export interface MachineOracle {
   /** After anything happened to records. */
@@ -31,6 +35,8 @@ export function createMachineOracle(bench: Bench): MachineOracle {
   const keys = new Map<string, { readonly spkiSha256: string; readonly askedAt: number }>();
   /** When which other key of a machine was seen first, since its last use. */
   const looks = new Map<string, { readonly spkiSha256: string; readonly at: number; contested: boolean }>();
+  /** What the TPM of each machine said last. */
+  const devices = new Map<string, DeviceState>();
   /** When the platform was asked first about a machine that it does not know. */
   const marks = new Map<string, number>();
   /** Whose an address of the operator's ranges is. */
@@ -66,7 +72,7 @@ export function createMachineOracle(bench: Bench): MachineOracle {
       return;
     }
     const truth = truths.get(verdict.uid);
-    if (identity.kind === 'none') return broken(`${label(verdict.uid)}: let in, and nobody is on record for it`);
+    if (identity.kind === 'none') return broken(`${label(verdict.uid)}: let in, and no machine is on record for it`);
     if (truth === undefined || truth.digest !== verdict.requestDigest || !truth.genuine)
       return broken(`${label(verdict.uid)}: let in, and no machine of that name asked for it`);
     const { record } = identity;
@@ -75,13 +81,29 @@ export function createMachineOracle(bench: Bench): MachineOracle {
     if (truth.evidence || truth.signerName === insecureSigner)
       if (truth.machine !== record.identity) return broken(`${truth.what}: let in as ${record.identity}`);
     if (truth.evidence && scenario.listed && !wasListed(record.identity, process.startedAt))
-      return broken(`${truth.what}: let in, and it was not on the list since the call began`);
+      return broken(`${truth.what}: let in, and it was not on the list`);
     if (retire !== undefined) checkRetired(retire, record);
+    if (scenario.tpm && truth.evidence) checkDevice(truth, identity);
     countClaim(truth, identity, retire, newAddresses);
     const look = looks.get(record.identity);
     looks.delete(record.identity);
     if (servingSigners.has(truth.signerName)) checkNames(truth, record, fact);
     else checkKey(truth, identity, look, fact);
+  }
+
+  /** A machine is known by an attestation key that its own TPM has activated, and its TPM never becomes younger. */
+  function checkDevice(truth: GroundTruth, { kind, record }: Claim['identity'] & { record: IdentityRecord }): void {
+    const { device, identity } = record;
+    const before = kind === 'create' ? undefined : devices.get(identity);
+    if (device === undefined || device.akName !== truth.akName)
+      return broken(`${truth.what}: let in, and its attestation key is not on record`);
+    if (before?.akName !== device.akName && truth.activated !== true)
+      return broken(`${truth.what}: let in with an attestation key that nothing activated`);
+    if (before !== undefined && before.akName !== device.akName) runtime.count('step: claim: another attestation key');
+    if (before !== undefined && device.resetCount <= before.resetCount)
+      if (device.resetCount < before.resetCount || device.clock < before.clock)
+        return broken(`${truth.what}: let in, and its TPM was older at its last use`);
+    devices.set(identity, device);
   }
 
   function checkRetired(retire: IdentityRecord, record: IdentityRecord): void {
@@ -97,15 +119,25 @@ export function createMachineOracle(bench: Bench): MachineOracle {
 
   function observed({ identity, restart, unknownSince }: IdentityRecord): void {
     if (unknownSince === undefined) marks.delete(identity);
-    else marks.set(identity, runtime.timeline.now());
+    else marks.set(identity, lookedAt(unknownSince));
     const before = looks.get(identity);
-    const at = runtime.timeline.now();
     if (restart === undefined) looks.delete(identity);
     else if (restart.contested && before !== undefined) before.contested = true;
-    else looks.set(identity, { spkiSha256: restart.spkiSha256, at, contested: restart.contested });
+    else
+      looks.set(identity, {
+        spkiSha256: restart.spkiSha256,
+        at: lookedAt(restart.since),
+        contested: restart.contested,
+      });
   }
 
-  /** As the functions saw it: by clocks that are off by their skew, each way, and before the write, which takes its time. */
+  /** When the platform was asked, as the record has it: not in the future, and not longer ago than a write takes. */
+  function lookedAt(recorded: number): number {
+    const now = runtime.timeline.now();
+    return Math.max(Math.min(recorded - epoch, now), now - writtenWithin);
+  }
+
+  /** As the functions saw it: by clocks that are off by their skew, each way, and before the claim, which takes its time. */
   function isApart(first: number | undefined, now: number): boolean {
     const slack = 2 * runtime.rates.skew + functionMilliseconds;
     return first !== undefined && now - first >= secondLookAfter - slack;
@@ -121,7 +153,7 @@ export function createMachineOracle(bench: Bench): MachineOracle {
     const before = keys.get(record.identity);
     if (record.spkiSha256 !== truth.spkiSha256)
       return broken(`${truth.what}: let in with another key than it asked for`);
-    if (identity.kind === 'replace' && before?.spkiSha256 !== record.spkiSha256 && !truth.byNode) {
+    if (identity.kind === 'replace' && before?.spkiSha256 !== record.spkiSha256 && !isItself(truth)) {
       const now = runtime.timeline.now();
       const restarted =
         before !== undefined && fact?.starts.some((start) => start > before.askedAt && start <= now) === true;
@@ -132,6 +164,11 @@ export function createMachineOracle(bench: Bench): MachineOracle {
     }
     if (identity.kind === 'create' || before?.spkiSha256 !== record.spkiSha256)
       keys.set(record.identity, { spkiSha256: truth.spkiSha256, askedAt: truth.createdAt });
+  }
+
+  /** The node itself asks, or the very TPM of the machine. */
+  function isItself({ byNode, evidence }: GroundTruth): boolean {
+    return byNode || (scenario.tpm && evidence);
   }
 
   /** Every name in it is the machine's: its platform says so, it is the node's own, or it came first. */
@@ -150,7 +187,9 @@ export function createMachineOracle(bench: Bench): MachineOracle {
   }
 
   function wasListed(identity: string, since: number): boolean {
-    return entries.some(({ name, until }) => until >= since && covers(name, identity));
+    const now = runtime.timeline.now();
+    // A claim depends on the machine's own entry, and on a pattern only when it is read.
+    return entries.some(({ name, until }) => until >= (name === identity ? now : since) && covers(name, identity));
   }
 
   function countClaim(
@@ -166,7 +205,8 @@ export function createMachineOracle(bench: Bench): MachineOracle {
     if (identity.kind === 'create') return runtime.count(`step: claim: ${retire === undefined ? 'first' : 'takeover'}`);
     if (keys.get(record.identity)?.spkiSha256 === record.spkiSha256) return runtime.count('step: claim: repeat');
     const byNode = truths.get(record.lastUid ?? '')?.byNode === true;
-    runtime.count(`step: claim: ${byNode ? 'renewal' : 'restart'}`);
+    const renewal = byNode || scenario.tpm;
+    runtime.count(`step: claim: ${renewal ? 'renewal' : 'restart'}`);
   }
 
   return {

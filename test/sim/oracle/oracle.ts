@@ -1,6 +1,6 @@
 /**
- * What must be true after every step, whatever happened: told by somebody who sees everything at once, the requests as
- * they were meant included. Nothing here is asked of the parts that are judged.
+ * What must be true after every step, whatever happened. The oracle sees everything at once, the intended requests
+ * included, and asks nothing of the parts that it judges.
  */
 import { interpretAttest, interpretSign } from '../../../adapters/signing-api/answers.ts';
 import type { WholeAnswer } from '../../../adapters/http/exchange.ts';
@@ -94,7 +94,12 @@ export function createOracle(judged: Judged): Oracle {
     if (truth === undefined) return;
     const { verdict } = said;
     const demand = demandOf(process, truth);
-    if (verdict.decision === 'deny' && demand?.mode === 'audit' && proofCodes.has(verdict.reason))
+    if (
+      verdict.decision !== 'approve' &&
+      verdict.decision !== 'ignore' &&
+      demand?.mode === 'audit' &&
+      proofCodes.has(verdict.reason)
+    )
       return broken(`${process.name} refuses ${truth.what} for ${verdict.reason}, and should only take note of it`);
     if (verdict.decision !== 'approve') return;
     const lock = bench.locks.against(process, truth, undefined);
@@ -142,7 +147,7 @@ export function createOracle(judged: Judged): Oracle {
     const told = leave.get(`${writer.name} ${username}`);
     const names = wanted.map((name) => (proven ? `countersign-${name}` : name));
     if (!names.some((name) => (told?.get(name) ?? -1) >= createdAt))
-      broken(`${writer.name} approves ${what}, and the cluster gave nobody leave`);
+      broken(`${writer.name} approves ${what}, without permission from the cluster`);
   }
 
   /** Approved, does it have to end in a certificate? */
@@ -151,7 +156,7 @@ export function createOracle(judged: Judged): Oracle {
     if (bench.locks.ever(truth)) return false;
     if (truth.plain) return true;
     const audited = scenario.epochs.every(({ demands }) => demands.get(truth.signerName)?.mode === 'audit');
-    // In audit mode nobody's proof is in the way, and nobody's requester.
+    // In audit mode neither a proof nor a requester is refused.
     return audited && truth.sound && !(scenario.freshKeys && truth.signerName === nodeSigner);
   }
 
@@ -192,7 +197,7 @@ export function createOracle(judged: Judged): Oracle {
       for (const type of fresh) runtime.count(`step: relay: ${String(type)}`);
       const truth = truths.get(uid);
       if (fresh.has('Failed') && !refusedOnce.has(uid) && truth?.padded === undefined)
-        broken(`${writer.name} ends ${name} as Failed, and nobody refused it`);
+        broken(`${writer.name} ends ${name} as Failed, and no function refused it`);
       if (truth?.padded !== undefined && (fresh.has('Failed') || fresh.has('Denied')))
         runtime.count('step: padded: refused');
       if (fresh.has('Approved') && truth !== undefined) checkApproval(truth, writer);

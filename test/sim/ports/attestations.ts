@@ -31,6 +31,8 @@ export interface SimulatedAttestations {
   readonly verdicts: ReadonlyMap<string, Verdict>;
   readonly locks: ReadonlyMap<LockSubject, Lock>;
   giveName(nodeName: string, identity: string): void;
+  /** `listener` hears of each entry of the list of machines that a look finds. */
+  onFound(listener: (entry: string) => void): void;
 }
 
 interface Spent {
@@ -48,6 +50,7 @@ export function createSimulatedAttestations(): SimulatedAttestations {
   const locks = new Map<LockSubject, Lock>();
   const audited = new Map<string, AuditItem>();
   const refused = new Map<string, number>();
+  const listeners: ((entry: string) => void)[] = [];
 
   function verdictOf(uid: string, now: Instant): Verdict | undefined {
     const verdict = verdicts.get(uid);
@@ -88,7 +91,7 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     names.set(record.nodeName, record.identity);
   }
 
-  function holds({ identity: write, once, newAddresses, retire }: Claim, now: Instant): boolean {
+  function holds({ identity: write, once, newAddresses, retire, entry }: Claim, now: Instant): boolean {
     if (write.kind === 'none') return true;
     const { identity, nodeName, rev } = write.record;
     const retired = retire === undefined ? undefined : still(retire);
@@ -96,6 +99,7 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     const before = write.kind === 'create' ? identities.get(identity) : still({ ...write.record, rev: rev - 1 });
     if (write.kind === 'create' ? before !== undefined : before?.state !== 'active') return false;
     if (names.get(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;
+    if (entry !== undefined && !machines.has(entry)) return false;
     const free = new Set([undefined, retired?.identity]);
     return (
       once.every(({ kind, id, requestSha256 }) => [undefined, requestSha256].includes(spentBy(kind, id, now))) &&
@@ -141,16 +145,20 @@ export function createSimulatedAttestations(): SimulatedAttestations {
       const { now, identity, nodeName, once, addresses: asked, machines: wanted } = question;
       const record = identity === undefined ? undefined : identities.get(identity);
       const holder = holderOf(nodeName);
+      const entry = wanted.find((name) => !name.includes('*') && machines.has(name));
       const lock = identity === undefined ? undefined : locks.get(lockOfMachine(identity));
+      if (entry !== undefined) for (const listener of listeners) listener(entry);
       return {
         ...(record === undefined ? {} : { identity: record }),
         ...(lock === undefined ? {} : { lock }),
         ...(holder === undefined || holder.identity === identity ? {} : { holder }),
+        ...(entry === undefined ? {} : { entry }),
         once: once.map(({ kind, id }) => spentBy(kind, id, now)),
         addresses: asked.map((address) => addresses.get(address)),
         listed: [...machines.keys()].some((entry) => wanted.some((name) => nameMatches(entry, name))),
       };
     },
+    findMachine: async (name) => (name.includes('*') ? undefined : machines.get(name)),
     async claim(claim, now): Promise<ClaimResult> {
       checkClaim(claim);
       const found = verdictOf(claim.verdict.uid, now);
@@ -165,6 +173,7 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     listIdentities: () => each(identities.values()),
     listVerdicts: (now) => each([...verdicts.values()].filter(({ expiresAt }) => expiresAt > now)),
     listAudit: () => each([...audited.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))),
+    addAudit: async (item) => audit([item]),
     listMachines: async () => [...machines.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     async reset(record, item): Promise<ChangeResult> {
       if (still(record) === undefined) return { kind: identities.has(record.identity) ? 'changed' : 'missing' };
@@ -219,6 +228,7 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     verdicts,
     locks,
     giveName: (name, identity) => void names.set(name, identity),
+    onFound: (listener) => void listeners.push(listener),
   };
 }
 

@@ -1,4 +1,4 @@
-/** The way from a client to the functions: calls that are lost, repeated and answered by whoever stands between. */
+/** The way from a client to the functions: calls that are lost, repeated and answered by a proxy between them. */
 import { interpretAttest, interpretSign } from '../../../adapters/signing-api/answers.ts';
 import type { WholeAnswer } from '../../../adapters/http/exchange.ts';
 import { ThrottledError } from '../../../core/ports/errors.ts';
@@ -17,7 +17,7 @@ export type Connect = (client: Process) => SigningEndpoint;
 const clientMilliseconds = 29_000;
 
 export function createEndpoint(runtime: Runtime, invoke: Invoke): Connect {
-  /** Somewhere on the way the call is repeated: soon, or when everybody has forgotten it. */
+  /** Somewhere on the way the call is repeated: soon, or when all parts have forgotten it. */
   function again(part: Part, object: JsonObject, body: JsonObject): void {
     runtime.timeline.after(runtime.random.between(0, 40_000), () => {
       runtime.count(`trouble: http repeats ${part}`);

@@ -1,4 +1,4 @@
-/** The stores as one call of a function sees them: each call of theirs can fail, and whoever judges hears of each. */
+/** The stores as one call of a function sees them: each call of theirs can fail, and the oracle hears of each. */
 import type { WholeAnswer } from '../../../adapters/http/exchange.ts';
 import type { AttestationStore, IdentityRecord } from '../../../core/ports/attestation-store.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
@@ -8,7 +8,7 @@ import type { Process, Runtime } from '../runtime.ts';
 
 export type Part = 'sign' | 'attest';
 
-/** One call of a function, for whoever judges what it does. */
+/** One call of a function, for the oracle. */
 export interface Invocation {
   readonly part: Part;
   readonly process: Process;
@@ -103,8 +103,11 @@ export function storePort(
         },
       ),
     countRefusal: (...asked) => ask('countRefusal', about, () => store.countRefusal(...asked)),
-    findLock: (...asked) => ask('findLock', asked[0], () => store.findLock(...asked)),
+    // Keys differ from run to run, and traces must not.
+    findLock: (subject) =>
+      ask('findLock', subject.startsWith('key#') ? 'the key' : subject, () => store.findLock(subject)),
     lookup: (...asked) => ask('lookup', about, () => store.lookup(...asked)),
+    findMachine: (...asked) => ask('findMachine', asked[0], () => store.findMachine(...asked)),
     claim: (claim, now) =>
       ask(
         'claim',

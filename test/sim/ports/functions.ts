@@ -11,6 +11,7 @@ import type { AttestationStore } from '../../../core/ports/attestation-store.ts'
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { CertificateLedger } from '../../../core/ports/certificate-ledger.ts';
 import { createAttestHandler } from '../../../lambdas/attest/handler.ts';
+import { noCrls } from '../../harness/stack/no-crls.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import { call, within } from '../call.ts';
 import { ledgerPort, nameOf, storePort } from './function-ports.ts';
@@ -68,6 +69,7 @@ export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: 
     const ledger = ledgerPort(runtime, ports.ledger, invocation, events);
     const store = storePort(runtime, ports.store, invocation, events);
     return createSignHandler({
+      crls: () => noCrls,
       version: 'simulated',
       cluster: (name) => (name === cluster.name ? cluster : undefined),
       ledger: () => ledger,
@@ -130,11 +132,18 @@ export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: 
       call(runtime, process, { port: 'platform', method, about, act, latency: 20 });
     return {
       ...provider,
-      examine(evidence) {
-        const examined = provider.examine(evidence);
+      async examine(evidence) {
+        const examined = await provider.examine(evidence);
         if (!examined.ok) return examined;
         const { value } = examined;
-        return { ok: true, value: { ...value, verify: () => ask('verify', value.identity, () => value.verify()) } };
+        async function verify() {
+          const machine = await ask('verify', value.identity, () => value.verify());
+          if (!machine.ok || machine.value.device === undefined) return machine;
+          const { device } = machine.value;
+          const challenge = () => ask('challenge', value.identity, () => device.challenge());
+          return { ok: true, value: { ...machine.value, device: { ...device, challenge } } } as const;
+        }
+        return { ok: true, value: { ...value, verify } };
       },
       describe: (identity, now) => ask('describe', identity, () => provider.describe(identity, now)),
     };
@@ -156,7 +165,7 @@ export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: 
   return invoke;
 }
 
-/** What became of a call, as its own log tells it: for the coverage, and nobody judges by it. */
+/** What became of a call, as its own log tells it: for the coverage only; the oracle does not use it. */
 function countEntry(runtime: Runtime, part: Part, entry: CallLogEntry): void {
   const { outcome, codes = [], why, decision, repeat, wouldRefuse } = entry;
   for (const code of codes) runtime.count(`code: ${code}`);

@@ -9,7 +9,7 @@ import type {
 } from '../../../core/ports/certificate-ledger.ts';
 
 export interface SimulatedLedger extends CertificateLedger {
-  /** As it stands, for whoever judges the simulation. */
+  /** As it stands, for the oracle. */
   readonly records: ReadonlyMap<string, IssuingRecord>;
 }
 
@@ -20,7 +20,7 @@ interface Mark {
 
 const written = { kind: 'written' } as const;
 
-/** Nobody holds the store's own bytes. */
+/** A caller never holds the store's own bytes. */
 function copy<R extends { readonly tbs: Uint8Array; readonly certificate?: Uint8Array }>(record: R): R {
   const { tbs, certificate } = record;
   return { ...record, tbs: tbs.slice(), ...(certificate === undefined ? {} : { certificate: certificate.slice() }) };

@@ -19,7 +19,7 @@ export interface NewRequest {
   readonly usages: readonly string[];
   /** spec.request, in base64. */
   readonly request: string;
-  /** By somebody else, before the relay sees it. */
+  /** By another approver, before the relay sees it. */
   readonly approved: boolean;
   /** Its certificate is stored, or it is denied. */
   readonly ended: (how: 'issued' | 'denied') => void;
@@ -74,7 +74,7 @@ export function createApiServer({ timeline }: World, account: Account): ApiServe
 
   const missing = failure<ApiProblem>({ why: 'NotFound', message: '' });
   function end(name: string, how: 'issued' | 'denied'): void {
-    objects.delete(name); // for nobody here reads it again
+    objects.delete(name); // no client reads it again
     owners.get(name)?.(how);
     owners.delete(name);
   }

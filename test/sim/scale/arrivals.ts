@@ -6,8 +6,8 @@ import type { Pairs } from './certificate.ts';
 import { attestation } from './numbers.ts';
 
 /**
- * `approved`: by somebody else, of people. `join`: a node with a bootstrap token and a proof. `renewal`: of a node in the
- * cluster, approved by somebody else. `serving`: of a node, pending, for a signer that demands no proof.
+ * `approved`: of users, by another approver. `join`: a node with a bootstrap token and a proof. `renewal`: of a node in the
+ * cluster, approved by another approver. `serving`: of a node, pending, for a signer that demands no proof.
  */
 export const kinds = ['approved', 'join', 'renewal', 'serving'] as const;
 export type Kind = (typeof kinds)[number];

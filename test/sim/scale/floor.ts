@@ -25,8 +25,8 @@ export function fewestCalls(
     lambda: calls,
     kms: requests,
     kmsPublicKey: starts,
-    // Of a signed request: the lock of its node, and two writes. Of a proof: attest's, and what sign reads of it.
-    dynamodb: 3 * requests + 2 * starts + 7 * proofs,
+    // Of a signed request: the locks of its key and its node, and two writes. Of a proof: attest's, and what sign reads of it.
+    dynamodb: 4 * requests + 2 * starts + 8 * proofs,
     ...(proofs === 0 ? {} : { sts: proofs, ec2: proofs }),
   };
 }
@@ -72,7 +72,7 @@ export interface Bounds {
   readonly floor: { readonly seconds: number; readonly quota: string };
 }
 
-/** A gate, the least time from there to the certificate, and how many may be between both while nobody is answered. */
+/** A gate, the least time from there to the certificate, and how many may be between both during an outage. */
 type Runtime = Gate & { readonly after: number; readonly underWay: number };
 
 /** `partitionsOf`: which partitions of its cluster's table a request needs. */
@@ -84,7 +84,7 @@ export function boundsOf(
   const { outage, away } = scenario;
   const sorted = wanted.toSorted((a, b) => a.at - b.at);
   const stages = stagesOf(scenario, sorted, partitionsOf);
-  // While nobody is answered nothing can be signed.
+  // During an outage nothing can be signed.
   const [from, to] = outage ?? [away?.from ?? 0, away?.until ?? 0];
   const begin = sorted[0]?.at ?? 0;
   const floors = stages.map(
@@ -132,7 +132,7 @@ function stagesOf(
   const { signaturesPerSecond, describes } = account;
   const calls = reservedConcurrency * lambda.callsPerSecondEach;
   const units = Math.min(tableWriteUnits, dynamodb.partitionWriteUnits);
-  // Who waits in a function for KMS may be the first one afterwards; while the front door is shut nobody comes in.
+  // A function that waits for KMS may be the first afterwards; a front door that is shut lets no request in.
   const waiting = outage === undefined && away?.from === 0 ? 0 : reservedConcurrency;
   const underWay = joins === true ? Number.POSITIVE_INFINITY : waiting;
   const beforeKey = outage === undefined ? clusters * underWay : 0;

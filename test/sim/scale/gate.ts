@@ -1,4 +1,4 @@
-/** When the last of many requests can be through a quota on its way, whoever asks and however. */
+/** When the last of many requests can be through a quota on its way, with any client. */
 
 /** A quota, and what needs it. */
 export interface Gate {
@@ -25,7 +25,7 @@ export function throughAt(gate: Gate, closed?: Closed): number {
   const { asks, each, burst, perSecond } = gate;
   let last = 0;
   for (const [number, asked] of asks.entries()) {
-    // From here on there are so many, and none of them can have passed before.
+    // From here on there are so many, and not one can have passed before.
     const amount = (asks.length - number) * each;
     let from = asked;
     let left = amount - burst * widthAt(gate, asked);

@@ -85,8 +85,8 @@ export const attestation = {
   againMilliseconds: 1_000,
   /** The verdict, if there is one, and the requester's refusals: one unit each. */
   recallUnits: 2,
-  /** Machine, proof and name, of one moment: two units each. */
-  lookUnits: 6,
+  /** Machine, its lock, proof and name, of one moment: two units each. */
+  lookUnits: 8,
   /** Verdict, proof, machine and name. */
   claimItems: 4,
   /** In a transaction, of one kilobyte at most. */

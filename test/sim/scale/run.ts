@@ -43,7 +43,7 @@ export interface Result extends Bounds {
   readonly callRatios: Readonly<Partial<Record<Service, number>>>;
   readonly worstCallRatio: number;
   readonly waits: Waits;
-  /** Of the other kinds; where somebody floods, of all who do not. */
+  /** Of the other kinds; in a flood, of all requesters that do not flood. */
   readonly others?: Waits & { readonly answered: number };
   /** Of clusters, or of requesters where there is one cluster: the mean wait of the worst off, beside the mean of all. */
   readonly unfairness: number;
@@ -52,7 +52,7 @@ export interface Result extends Bounds {
   readonly steps: number;
 }
 
-/** Where nodes join: what countersign.yaml says of each signer. Approved by somebody else, if not here. */
+/** Where nodes join: what countersign.yaml says of each signer. Approved by another approver, if not here. */
 const policies: ReadonlyMap<string, SignerPolicy> = new Map<string, SignerPolicy>([
   [
     signers.join,

@@ -34,9 +34,9 @@ export interface Scenario {
   /** Besides, of each of the other kinds, evenly while the quota's time lasts. */
   readonly others?: number;
   readonly floods?: readonly Flood[];
-  /** Seconds after the first request: KMS answers nobody. */
+  /** Seconds after the first request: KMS answers no call. */
   readonly outage?: readonly [number, number];
-  /** Likewise: the front door says busy to everybody. */
+  /** Likewise: the front door says busy to every client. */
   readonly away?: { readonly from: number; readonly until: number; readonly retryAfterSeconds?: number };
 }
 
@@ -147,7 +147,7 @@ export const scenarios: readonly Scenario[] = [
     tableWriteUnits: dynamodb.writeUnits,
     floods: [{ requests: 50_000, cluster: 0, requester: 'second', from: 2_400 }],
   },
-  // One asks for one a second, beside somebody who wants thousands.
+  // One requester asks for one a second, beside another that wants thousands.
   ...[2_000, 10_000].map((requests): Scenario => {
     const seconds = requests / ordinary.throttle.rate;
     const floods = [{ requests, cluster: 0, requester: 'flood', from: 0 }];

@@ -92,6 +92,13 @@ export async function createOperator({ folder, environment, wrap = plain }: Oper
   };
 }
 
+/** The environment in which `kubectl edit` makes these changes: YAML, merged into the ClusterConfiguration. `folder`: keeps them. */
+export function editing(folder: string, changes: string): Readonly<Record<string, string>> {
+  const file = join(folder, 'changes.yaml');
+  writeFileSync(file, changes);
+  return { KUBE_EDITOR: `${process.execPath} ${join(import.meta.dirname, 'editor.ts')} ${file}` };
+}
+
 const plain = (script: string): readonly [string, ...string[]] => ['bash', '--norc', '-euo', 'pipefail', '-c', script];
 
 export interface Reader {

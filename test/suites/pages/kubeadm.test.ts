@@ -9,12 +9,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { startControlPlane, type ControlPlane } from '../../harness/kubernetes/control-plane.ts';
+import { noKubeadmPlane, withEtcKubernetes } from '../../harness/kubernetes/kubeadm-plane.ts';
 import { startKubeControllerManager } from '../../harness/kubernetes/controller-manager.ts';
 import { temporaryFolder, type RunningProcess } from '../../harness/processes/processes.ts';
 import { startDevServer, startRelay, type DevServer, type Relay } from '../../harness/stack/stack.ts';
 import { kubernetesVersion } from '../../tools/pins.ts';
 import { requireTools } from '../../tools/tools.ts';
-import { createOperator, readPageAloud, stepText } from './commands.ts';
+import { createOperator, editing, readPageAloud, stepText } from './commands.ts';
 import type { Operator, Reader } from './commands.ts';
 import { deployConfiguration, noNode, relayKubeconfig, relayValues, rollout } from './deploy-page.ts';
 
@@ -27,8 +28,6 @@ const { skip } = await requireTools(
   'helm',
   'aws-cli',
 );
-/** A mount namespace of its own needs root. */
-const noNamespaces = process.getuid?.() !== 0;
 
 /** What this suite does not execute, and why. */
 const cannot = {
@@ -36,7 +35,7 @@ const cannot = {
   harden: 'needs a relay that approves: test/suites/control-plane/join/harden.test.ts',
 };
 
-describe.skipIf(skip || noNamespaces)('docs/kubeadm.md', () => {
+describe.skipIf(skip || noKubeadmPlane)('docs/kubeadm.md', () => {
   const folder = temporaryFolder('kubeadm-page');
   const [operatorFolder, etc] = ['operator', 'kubernetes'].map((name) => join(folder.path, name)) as [string, string];
   const inEtc = (path: string): string => readFileSync(join(etc, path), 'utf8');
@@ -46,23 +45,6 @@ describe.skipIf(skip || noNamespaces)('docs/kubeadm.md', () => {
   let relay: Relay | undefined;
   let operator: Operator;
   let page: Reader;
-
-  /** In a mount namespace where /etc/kubernetes is the suite's, and everything else of /etc the machine's. */
-  const onControlPlane = (script: string): readonly [string, ...string[]] => [
-    'unshare',
-    '--mount',
-    'bash',
-    '--norc',
-    '-euo',
-    'pipefail',
-    '-c',
-    `mkdir -p "${folder.path}/etc" && mount --bind /etc "${folder.path}/etc" && mount -t tmpfs none /etc
-     for entry in "${folder.path}/etc"/*; do [ "$entry" = "${folder.path}/etc/kubernetes" ] || ln -s "$entry" /etc/; done
-     mkdir /etc/kubernetes && mount --bind "${etc}" /etc/kubernetes
-     exec bash --norc -euo pipefail -c "$1"`,
-    'bash',
-    script,
-  ];
 
   /** `--name=value` in the manifest of a static pod. */
   function flagOf(component: string, name: string): string | undefined {
@@ -97,13 +79,6 @@ describe.skipIf(skip || noNamespaces)('docs/kubeadm.md', () => {
     return enabled;
   }
 
-  /** `kubectl edit`, with an editor that makes these changes. */
-  function editing(changes: string): Readonly<Record<string, string>> {
-    const file = join(folder.path, 'changes.yaml');
-    writeFileSync(file, changes);
-    return { KUBE_EDITOR: `${process.execPath} ${join(import.meta.dirname, 'editor.ts')} ${file}` };
-  }
-
   /** Certificate of a new approved request, as an operator makes one by hand (docs/deploy.md, Verify). */
   async function probe(): Promise<X509Certificate> {
     await operator.execute('rm -f probe.*; kubectl delete csr countersign-probe --ignore-not-found');
@@ -124,7 +99,7 @@ describe.skipIf(skip || noNamespaces)('docs/kubeadm.md', () => {
     operator = await createOperator({
       folder: operatorFolder,
       environment: { KUBECONFIG: kubeconfig },
-      wrap: onControlPlane,
+      wrap: withEtcKubernetes(etc, join(folder.path, 'etc')),
     });
     page = readPageAloud('docs/kubeadm.md', operator, cannot);
     // What `kubeadm init` leaves.
@@ -154,7 +129,7 @@ describe.skipIf(skip || noNamespaces)('docs/kubeadm.md', () => {
   test('1. trust first: the API server accepts both CAs', async () => {
     expect((await page.run('bundle')).match(/Subject:/g)).toHaveLength(2);
     const count = Number(await operator.execute(stepText('docs/kubeadm.md', 'published')));
-    const typed = editing(stepText('docs/kubeadm.md', 'cluster-configuration'));
+    const typed = editing(folder.path, stepText('docs/kubeadm.md', 'cluster-configuration'));
     expect(await page.run('edit', {}, typed)).toContain('configmap/kubeadm-config edited');
     page.text('cluster-configuration');
     expect(await page.run('api-server')).toContain('readyz check passed');
@@ -199,7 +174,10 @@ describe.skipIf(skip || noNamespaces)('docs/kubeadm.md', () => {
   test('roll back: the in-tree signer signs again, and certificates of the new CA work until its trust ends', async () => {
     const controllersBefore = [{ name: 'controllers', value: '*,bootstrapsigner,tokencleaner' }];
     const again = { controllerManager: { extraArgs: controllersBefore } };
-    await operator.execute('kubectl -n kube-system edit configmap kubeadm-config', editing(JSON.stringify(again)));
+    await operator.execute(
+      'kubectl -n kube-system edit configmap kubeadm-config',
+      editing(folder.path, JSON.stringify(again)),
+    );
     await page.run('controller-manager-again');
     expect(await restartControllerManager()).toContain('csrsigning');
     expect(await page.run('stop-relay')).toContain('scaled');
@@ -212,7 +190,10 @@ describe.skipIf(skip || noNamespaces)('docs/kubeadm.md', () => {
     await operator.execute('cp kept.crt probe.crt; cp kept.key probe.key');
 
     const without = { apiServer: { extraArgs: null } };
-    await operator.execute('kubectl -n kube-system edit configmap kubeadm-config', editing(JSON.stringify(without)));
+    await operator.execute(
+      'kubectl -n kube-system edit configmap kubeadm-config',
+      editing(folder.path, JSON.stringify(without)),
+    );
     await page.run('api-server-again');
     expect(flagOf('kube-apiserver', 'client-ca-file')).toBe('/etc/kubernetes/pki/ca.crt');
     await restartApiServer();

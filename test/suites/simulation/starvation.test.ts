@@ -1,6 +1,6 @@
 /**
- * Nobody starves because somebody else wants much. docs/scale.md has the larger ones of both, and why these bounds are
- * fair.
+ * No requester or cluster starves beside one that wants much. docs/scale.md has the larger ones of both, and why these
+ * bounds are fair.
  */
 import { expect, test } from 'vitest';
 import { makePairs } from '../../sim/scale/certificate.ts';
@@ -18,9 +18,9 @@ async function run(name: string) {
   return { scenario, result };
 }
 
-test('who asks once a second is served at once, beside one who wants two thousand', async () => {
+test('a requester with one request a second is served at once, beside one with two thousand', async () => {
   const { result } = await run('flood-requester-2k');
-  // He is next in turn whenever a call of the other one ends: two calls, not thousands.
+  // They are next in turn whenever a call of the other one ends: two calls, not thousands.
   expect(result.others?.longest).toBeLessThan(1);
   // Nor does the other one pay for it.
   expect(result.paceRatio).toBeLessThan(1.1);

@@ -11,9 +11,10 @@ import io
 import json
 import sys
 
-from pkilint.bin import lint_pkix_cert, lint_pkix_signer_signee_cert_chain
+from pkilint.bin import lint_crl, lint_pkix_cert, lint_pkix_signer_signee_cert_chain
 
 PROGRAMS = {
+    "lint_crl": lint_crl.main,
     "lint_pkix_cert": lint_pkix_cert.main,
     "lint_pkix_signer_signee_cert_chain": lint_pkix_signer_signee_cert_chain.main,
 }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { runAcceptance } from '../../../acceptance/engine.ts';
 import type { RunOptions } from '../../../acceptance/engine.ts';
 import { page } from '../../../acceptance/report.ts';
+import { NotShown } from '../../../acceptance/world/recorder.ts';
 import type { Site, Step } from '../../../acceptance/world/step.ts';
 import type { LeftBehind } from '../../../acceptance/world/undo.ts';
 
@@ -31,6 +32,7 @@ async function run(steps: readonly Step[], more: Partial<RunOptions> = {}) {
     // The engine hands it through to the steps.
     site: { name: 'accept-1', place: { partition: 'aws', account: '1', region: 'r' } } as RunOptions['site'],
     calls: new Map([['CloudFormation CreateStack', 4]]),
+    extras: new Set(),
     keep: false,
     signal: new AbortController().signal,
     now: () => (time += 1_000),
@@ -146,12 +148,47 @@ test('what an emulator cannot show is no failure, and what it shows all the same
     ],
     { site: site as RunOptions['site'] },
   );
-  expect(report.steps.map(({ outcome }) => outcome)).toEqual(['failed', 'cannot']);
+  expect(report.steps.map(({ outcome, notShown }) => [outcome, notShown])).toEqual([
+    ['failed', ['it passes every key']],
+    ['notShown', ['it passes every key']],
+  ]);
   expect(report.steps[0]?.findings.map(({ outcome, detail }) => `${outcome} ${detail}`)).toEqual([
-    'cannot it passes every key (permitted)',
+    'notShown it passes every key (permitted)',
     'fails permitted',
     'holds refused',
   ]);
+});
+
+test('a right that the login lacks is a failure, whatever the emulator cannot show', async () => {
+  const refusal = Object.assign(new Error('not authorized'), { name: 'AccessDeniedException' });
+  const limits = { alarms: 'it evaluates none' };
+  const emulator = { name: 'x', endpoint: '', limits, adapt: (template: object) => template };
+  const site = { name: 'accept-1', place: { partition: 'aws', account: '1', region: 'r' }, emulator };
+  const one = step('one', async ({ check }) => check('a', async () => Promise.reject(refusal), 'alarms'));
+  const { report } = await run([one], { site: site as RunOptions['site'] });
+  expect(report.steps.map(({ outcome }) => outcome)).toEqual(['failed']);
+});
+
+test('what did not come in time, and what was not asked for, is not shown; neither is a silent pass', async () => {
+  const late = step('late', async ({ check, notShown }) => {
+    await check('a', async () => 'seen');
+    await check('b', async () => Promise.reject(new NotShown('no event after a quarter of an hour')));
+    notShown('c', 'only with --idle MINUTES');
+  });
+  let ran = 0;
+  const extra = { ...step('extra', async () => void (ran += 1)), extra: 'restore' as const };
+  const { report, lines } = await run([late, extra]);
+  expect(report.steps.map(({ outcome, notShown }) => [outcome, notShown])).toEqual([
+    ['passed', ['no event after a quarter of an hour', 'only with --idle MINUTES']],
+    ['notShown', ['only with --with restore']],
+  ]);
+  expect([ran, report.passed]).toEqual([0, true]);
+  expect(lines).toContain('  not shown here: only with --with restore');
+  expect(page(report)).toContain(
+    '| late | passed; not shown here: no event after a quarter of an hour; only with --idle MINUTES |',
+  );
+  await run([extra], { extras: new Set(['restore'] as const) });
+  expect(ran).toBe(1);
 });
 
 test('the page shows every finding, what is left, and the cost; text of others forges nothing', async () => {
@@ -165,5 +202,5 @@ test('the page shows every finding, what is left, and the cost; text of others f
   expect(text).toContain('- ✓ a \\| b: &lt;b> ## forged\n');
   expect(text).toContain('- key k: a week; `aws kms describe-key`');
   expect(text).toContain('## Left behind');
-  expect(report.cost.dollars).toBeCloseTo((2 * 1.9) / 730, 6);
+  expect(report.cost.dollars).toBeCloseTo((2 * 4.7) / 730, 6);
 });

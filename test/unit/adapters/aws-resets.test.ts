@@ -2,7 +2,7 @@
  * Connections that ended while a function was frozen: the far side resets each of them at its next call. The clients are those
  * of the functions, over real TCP.
  */
-import { createHash, createVerify, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+import { createHash, createHmac, createVerify, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
@@ -11,7 +11,9 @@ import { KMSClient } from '@aws-sdk/client-kms';
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { afterEach, expect, test } from 'vitest';
 import { ec2ClientConfig, ec2Endpoint, sharedRetries } from '../../../adapters/aws/ec2.ts';
-import { kmsClientConfig, kmsPublicKey, kmsSigner } from '../../../adapters/aws/kms-signer.ts';
+import { kmsChallengeKey } from '../../../adapters/aws/kms-challenge-key.ts';
+import { kmsClientConfig } from '../../../adapters/aws/kms-client.ts';
+import { kmsPublicKey, kmsSigner } from '../../../adapters/aws/kms-signer.ts';
 import { dynamoDbLedger, ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
 import { invocationClientConfig, invokeAttest } from '../../../adapters/lambda/invocation.ts';
 import { readAll } from '../../harness/processes/forwarding.ts';
@@ -27,6 +29,8 @@ function answerTo(operation: string, body: string): string {
     if ((JSON.parse(body) as { Message: string }).Message !== digest) throw new Error('another digest');
     return JSON.stringify({ KeyId: keyArn, Signature: sign('sha256', tbs, privateKey).toString('base64') });
   }
+  if (operation === 'TrentService.GenerateMac')
+    return JSON.stringify({ KeyId: keyArn, Mac: createHmac('sha256', 'k').update(tbs).digest('base64') });
   if (operation === 'TrentService.GetPublicKey') {
     const spki = publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
     return JSON.stringify({ KeyId: keyArn, PublicKey: spki, KeyUsage: 'SIGN_VERIFY', SigningAlgorithms: [] });
@@ -138,6 +142,14 @@ const clients: readonly (readonly [string, number, (client: Service['client']) =
     (client) => {
       const kms = new KMSClient({ ...client, ...kmsClientConfig });
       return () => kmsPublicKey(kms, keyArn);
+    },
+  ],
+  [
+    'KMS makes a MAC',
+    2,
+    (client) => {
+      const key = kmsChallengeKey(keyArn, new KMSClient({ ...client, ...kmsClientConfig }));
+      return async () => expect(await key.mac(tbs)).toHaveLength(32);
     },
   ],
   [

@@ -10,7 +10,8 @@ import { dynamoDbAttestations } from '../../../adapters/dynamodb/attestations.ts
 import type { TransactionOptions } from '../../../adapters/dynamodb/transactions.ts';
 import { dynamoDbLedger, ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
 import { connectEc2, ec2ClientConfig, ec2Endpoint } from '../../../adapters/aws/ec2.ts';
-import { kmsClientConfig, kmsSigner } from '../../../adapters/aws/kms-signer.ts';
+import { kmsClientConfig } from '../../../adapters/aws/kms-client.ts';
+import { kmsSigner } from '../../../adapters/aws/kms-signer.ts';
 import { MisconfigurationError, ThrottledError } from '../../../core/ports/errors.ts';
 
 /** Whose login it takes, how many connections it has, and its end. */

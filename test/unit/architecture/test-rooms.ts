@@ -5,13 +5,16 @@ export const testRooms: Readonly<Record<string, string>> = {
   'suites/node': 'kubelet-authenticator and the real kubelet with containerd',
   'suites/process':
     'processes that are killed, race each other or are missing; the conformance command; the test tools',
-  'suites/oracle': 'another implementation gives the expected answer: kube-controller-manager, OpenSSL, zlint, pkilint',
+  'suites/oracle':
+    'another implementation gives the expected answer: kube-controller-manager, OpenSSL, zlint, pkilint, swtpm',
   'suites/adversarial': 'hostile requests and tokens; mutants of the product',
-  'suites/pages': 'the commands of docs/deploy.md and docs/kubeadm.md, executed in their order',
+  'suites/pages': 'the commands of docs/deploy.md, docs/kubeadm.md and docs/ca/migration.md, executed in their order',
   'suites/simulation': 'the simulator and the scale model',
   'harness/aws': 'emulators, deployments, tables, signatures',
   'harness/lambda': 'deployed functions, their runtime, events',
   'harness/fake-aws': 'STS, EC2 and instance metadata, as strict as AWS',
+  'harness/fake-google': "Google's token service, IAM Credentials and Compute API, as strict as Google documents them",
+  'harness/tpm': 'software TPMs, and their manufacturer',
   'harness/kubernetes': 'control planes, kubelets, and an API server in memory',
   'harness/stack': 'relay, handlers and stores together, as processes or in one process',
   'harness/attestation': 'machines that attest, and what attests them',

@@ -15,7 +15,7 @@ test('the exit codes are those of the table', () => {
 
 test('every command of the table exists', async () => {
   const commands = [...page.matchAll(/^\| `countersign ([a-z]+(?: [a-z]+)?)/gm)].map(([, words = '']) => words);
-  expect(commands.length).toBe(24);
+  expect(commands.length).toBe(44);
   for (const words of commands) expect(await run([...words.split(' '), '--help'])).toMatchObject({ code: 0 });
 });
 

@@ -22,7 +22,19 @@ export async function run(
     files?: Readonly<Record<string, string | Uint8Array>>;
     environment?: Record<string, string>;
     world?: Partial<
-      Pick<Io, 'callFunction' | 'connectAccount' | 'connectEc2' | 'now' | 'openRegister' | 'openTrace' | 'userName'>
+      Pick<
+        Io,
+        | 'callFunction'
+        | 'connectAccount'
+        | 'connectEc2'
+        | 'connectKey'
+        | 'lookUpSignatures'
+        | 'now'
+        | 'openRegister'
+        | 'openRevocations'
+        | 'openTrace'
+        | 'userName'
+      >
     >;
   } = {},
 ): Promise<Ran> {
@@ -37,6 +49,11 @@ export async function run(
     environment,
     fileExists: (path) => files[path] !== undefined || (path.startsWith('/') && real.fileExists(path)),
     read: async (path) => (files[path] === undefined ? real.read(path) : Buffer.from(files[path])),
+    async *lines(path) {
+      const text = files[path];
+      if (text === undefined) yield* real.lines(path);
+      else yield* Buffer.from(text).toString().replace(/\n$/, '').split('\n');
+    },
   };
   const code = await main(argv, io);
   return { code, ...printed };

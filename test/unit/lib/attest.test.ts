@@ -95,6 +95,22 @@ describe('the attest function', () => {
   });
 });
 
+const nitroClusters = `version: 1
+clusters:
+  nitro:
+    cas: {ca: {subject: {commonName: nitro}}}
+    profiles: {cluster.x-k8s.io/kube-apiserver-client-kubelet-aws-nitrotpm: {}}
+    attestation:
+      aws:
+        accounts: {'111122223333': {}, '444455556666': {assumeRole: 'arn:aws:iam::444455556666:role/look'}}
+        regions: [eu-central-1, cn-north-1]
+        acceptV1: false
+        tags: {a: b}
+        nodeName: [instanceId]
+    access: {iam: {principals: ['arn:aws:iam::444455556666:role/relay']}}
+    aws: {account: '111122223333', region: eu-central-1}
+`;
+
 describe('what each role may', () => {
   const table = 'countersign-proof-state<Attestations.Arn>';
   const certificates = 'countersign-proof-state<Certificates.Arn>';
@@ -131,7 +147,7 @@ describe('what each role may', () => {
     on('WriteAttestations', 'PutItem', 'id', 'node', 'once', 'verdict', 'audit'),
     on('RecallRequests', 'BatchGetItem', 'verdict', 'refused'),
     on('ChangeIdentities', 'UpdateItem', 'id', 'refused'),
-    on('CheckNodes', 'ConditionCheckItem', 'node'),
+    on('CheckNodes', 'ConditionCheckItem', 'node', 'machine'),
     on('FreeAddresses', 'DeleteItem', 'once#address'),
   ];
 
@@ -141,7 +157,35 @@ describe('what each role may', () => {
     expect(show(policy.Properties['Roles'])).toEqual(['countersign-proof-state<AttestRole>']);
   });
 
-  test('attest where nothing but first use counts: it asks nobody', () => {
+  test('attest with aws-nitrotpm: reads endorsement keys of the instances of its own account, and makes challenges', () => {
+    const given = synthesise(nitroClusters);
+    const statements = plain(
+      statementsOf(resource(template(given, 'countersign-nitro'), 'AWS::IAM::Policy', 'AttestPolicy')[1]),
+      given,
+    ) as { Sid: string }[];
+    expect(statements.map(({ Sid }) => Sid)).toEqual([
+      'WriteOwnLog',
+      ...remember.map(({ Sid }) => Sid),
+      ...look.map(({ Sid }) => Sid),
+      'ReadEndorsementKeys',
+    ]);
+    expect(statements.at(-1)).toEqual({
+      Sid: 'ReadEndorsementKeys',
+      Effect: 'Allow',
+      Action: 'ec2:GetInstanceTpmEkPub',
+      Resource: [
+        'arn:aws:ec2:eu-central-1:111122223333:instance/*',
+        'arn:aws-cn:ec2:cn-north-1:111122223333:instance/*',
+      ],
+    });
+    expect(resource(template(given, 'countersign-nitro-state'), 'AWS::KMS::Key', 'ChallengeKey')).toBeDefined();
+    // Without an account of its own it has no instance to ask about.
+    const elsewhere = synthesise(nitroClusters.replace("'111122223333': {},", ''));
+    const [, policy] = resource(template(elsewhere, 'countersign-nitro'), 'AWS::IAM::Policy', 'AttestPolicy');
+    expect(JSON.stringify(statementsOf(policy))).not.toContain('GetInstanceTpmEkPub');
+  });
+
+  test('attest where only first use counts: it calls no other service', () => {
     const statements = show(statementsOf(resource(first, 'AWS::IAM::Policy', 'AttestPolicy')[1])) as typeof remember;
     expect(statements.map(({ Sid }) => Sid)).toEqual(['WriteOwnLog', ...remember.map(({ Sid }) => Sid)]);
   });
@@ -166,7 +210,7 @@ describe('what each role may', () => {
     const of = template(audited, 'countersign-proof');
     expect(statementsOf(resource(of, 'AWS::IAM::Policy', 'SignPolicy')[1]).map(({ Sid }) => Sid)).toEqual([
       'WriteOwnLog',
-      'ReadRequestsAndCas',
+      'ReadRequestsCasAndCrls',
       'WriteRequests',
       'ReadLocks',
     ]);
@@ -185,8 +229,10 @@ describe('what each role may', () => {
       on('ChangeRegister', 'UpdateItem', 'machine'),
       on('ClearRegister', 'DeleteItem', 'id', 'node', 'once#address', 'machine', 'lock'),
       // countersign trace: records of requests, not those of the CAs, and nothing of it can be written.
-      { ...on('ReadLedger', 'GetItem', 'uid'), Resource: certificates },
+      { ...on('ReadLedger', 'GetItem', 'uid', 'revoked'), Resource: certificates },
+      { ...on('Revoke', 'PutItem', 'revoked'), Resource: certificates },
       { Sid: 'FindSerial', Effect: 'Allow', Action: 'dynamodb:Query', Resource: `${certificates}/index/serial` },
+      { Sid: 'ListCertificates', Effect: 'Allow', Action: 'dynamodb:Query', Resource: `${certificates}/index/expiry` },
       {
         Sid: 'ReadLogs',
         Effect: 'Allow',
@@ -201,7 +247,7 @@ describe('what each role may', () => {
         Resource: 'arn:aws:cloudformation:eu-central-1:111122223333:stack/countersign-proof/*',
       },
     ]);
-    // Attached to nobody: that is for the account to decide.
+    // Not attached to any user, group or role: the administrator of the account decides.
     expect(policy.Properties).toMatchObject({ Description: 'Operates locks and attestation of cluster proof' });
     for (const key of ['Roles', 'Users', 'Groups']) expect(policy.Properties).not.toHaveProperty(key);
   });
@@ -242,6 +288,9 @@ describe('the ways in', () => {
     expect(routes.map(functionBehind)).toEqual([
       '<Sign.Arn>',
       '<Attest.Arn>',
+      '<Sign.Arn>',
+      '<Sign.Arn>',
+      '<Sign.Arn>',
       '<Sign.Arn>',
       '<Sign.Arn>',
       '<Sign.Arn>',
@@ -299,6 +348,9 @@ describe('the ways in', () => {
       SignLogGroup: '<SignLog>',
       AttestLogGroup: '<AttestLog>',
       CaFunction: '<Ca>',
+      SignRoleArn: 'countersign-proof-state<SignRole.Arn>',
+      CaRoleArn: 'countersign-proof-state<CaRole.Arn>',
+      CaKeyArns: 'countersign-proof-state<CaKeyca.Arn>',
       AuthorizerFunction: '<Authorizer>',
       CertificatesTable: 'countersign-proof-state<Certificates>',
       AttestationsTable: 'countersign-proof-state<Attestations>',
@@ -354,7 +406,7 @@ describe('what is in the bundle', () => {
     expect((await bundled('first', 'Attest')).regionCertificates).toBe('{}');
   });
 
-  test('a region whose certificate nobody has is no cluster to deploy', () => {
+  test('a cluster in a region without a known certificate cannot be deployed', () => {
     expect(() => synthesise(clustersNamed('proof').replace('eu-west-1]', 'xx-nowhere-1]'))).toThrow(
       /region xx-nowhere-1/,
     );

@@ -1,4 +1,4 @@
-/** Clusters that use everything between them; in the last two machines prove themselves. */
+/** Clusters that use everything between them; in the last three machines prove themselves, in the last by TPM. */
 export const clusters = `version: 1
 clusters:
   api:
@@ -54,6 +54,13 @@ clusters:
     profiles: {cluster.x-k8s.io/kube-apiserver-client-kubelet-insecure: {}}
     frontDoor: functionUrl
     access: {iam: {principals: ['arn:aws:iam::444455556666:role/relay']}}
+  metal:
+    cas: {ca: {subject: {commonName: metal}}}
+    profiles: {cluster.x-k8s.io/kube-apiserver-client-kubelet-tpm: {}}
+    attestation: {tpm: {machines: listed}}
+    access: {iam: {principals: ['arn:aws:iam::444455556666:role/relay']}}
+    keys: {administrators: ['arn:aws:iam::111122223333:role/admin'], deleters: ['arn:aws:iam::111122223333:role/custodian']}
+    aws: {account: '111122223333', region: eu-central-1}
 `;
 
 /** Only these of them: what is expected of one cluster needs no stacks of the others. */

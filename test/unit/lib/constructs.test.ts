@@ -326,6 +326,12 @@ describe('what is written from the sources is current', () => {
     expect(readFileSync(join(root, 'lib/props', name), 'utf8')).toBe(formatted);
   });
 
+  test('every interface of the properties is exported', () => {
+    const declared = [...propsFiles().values()].flatMap((text) => [...text.matchAll(/^export \w+ (\w+)/gm)]);
+    const exported = new Set(readFileSync(join(root, 'lib/constructs.ts'), 'utf8').match(/\w+/g));
+    expect(declared.map(([, name = '']) => name).filter((name) => !exported.has(name))).toEqual([]);
+  });
+
   test('docs/constructs.md ends with the reference', () => {
     const page = readFileSync(join(root, 'docs/constructs.md'), 'utf8');
     expect(page.split('\n## Reference\n')[1]?.trim()).toBe(apiReference(join(root, 'lib/constructs.ts')).trim());

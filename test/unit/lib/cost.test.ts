@@ -33,6 +33,10 @@ const { templates } = synthesise(
     attested('proof-url', '\n    frontDoor: functionUrl'),
     cluster('fresh', [iam]).replace(serving, `${serving}, freshKeys: true`),
     cluster('seen', [iam], 'dashboard: true'),
+    cluster('metal', [iam], 'attestation: {audience: metal, tpm: {machines: listed}}').replace(
+      'kubernetes.io/kubelet-serving: {ca: ca}',
+      'cluster.x-k8s.io/kube-apiserver-client-kubelet-tpm: {ca: ca}',
+    ),
   ].join('')}\n`,
 );
 const found = (name: string, type: string) =>
@@ -81,6 +85,14 @@ describe('a month without certificates', () => {
     );
   });
 
+  test('machines with a TPM cost one more key, and the alarm of attest', () => {
+    expect([count('metal', 'AWS::KMS::Key'), count('proof', 'AWS::KMS::Key')]).toEqual([2, 1]);
+    expect(row('machines with a TPM').slice(1)).toEqual(['1.00', '', '1.00']);
+    expect(alarms('metal')).toBe(alarms('proof'));
+    const [, price, each] = row('its MACs, two for the first use');
+    expect(numbersIn(each)[0]!.toFixed(4)).toBe(((2 * 1_000 * numbersIn(price)[0]!) / 10_000).toFixed(4));
+  });
+
   test('the metric of the days left: the hours in which the ca function logs', () => {
     const [[, rule] = [], ...others] = found('iam', 'AWS::Events::Rule');
     expect(others).toEqual([]);
@@ -125,7 +137,7 @@ describe('certificates', () => {
     const [write, read, lambda, compute] = [0.625e-6, 0.125e-6, 0.2e-6, 0.0000133334];
     const computed = [
       (1_000 * 0.15) / 10_000,
-      1_000 * ((2 + 3) * 3 * write + 3 * read),
+      1_000 * ((2 + 3) * 3 * write + 4 * read),
       1_000 * (lambda + 0.5 * 0.06 * compute),
       1_000 * 1e-6,
       2e-6 * 1_000 * 0.5,

@@ -51,6 +51,8 @@ describe('finding 2: who may invoke the functions, by any template', () => {
       'countersign-first AskAttest',
       'countersign-first CallOwnUrl',
       'countersign-first OnlyByUrl',
+      'countersign-metal AskAttest',
+      'countersign-metal CallOwnEndpoint',
       'countersign-proof AskAttest',
       'countersign-proof CallOwnEndpoint',
       'countersign-url CallOwnUrl',

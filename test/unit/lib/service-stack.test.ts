@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
 import { readSettings as readSignSettings } from '../../../lambdas/sign/env.ts';
 import { readSettings } from '../../../lambdas/ca/env.ts';
+import { noCrls } from '../../harness/stack/no-crls.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import { routesOf } from '../../../lib/front-door.ts';
 import { clusters } from './clusters.ts';
@@ -49,9 +50,9 @@ test('a cluster has what its ways in need, and nothing else', () => {
     'AWS::ApiGatewayV2::Api': 1,
     'AWS::ApiGatewayV2::Authorizer': 1,
     'AWS::ApiGatewayV2::Integration': 1,
-    'AWS::ApiGatewayV2::Route': 4,
+    'AWS::ApiGatewayV2::Route': 7,
     'AWS::ApiGatewayV2::Stage': 1,
-    'AWS::Lambda::Permission': 1 + 4 + 1,
+    'AWS::Lambda::Permission': 1 + 7 + 1,
   });
   expect(counts(api)).toEqual({
     ...always,
@@ -62,9 +63,9 @@ test('a cluster has what its ways in need, and nothing else', () => {
     'AWS::ApiGatewayV2::Api': 2,
     'AWS::ApiGatewayV2::Authorizer': 1,
     'AWS::ApiGatewayV2::Integration': 2,
-    'AWS::ApiGatewayV2::Route': 10,
+    'AWS::ApiGatewayV2::Route': 18,
     'AWS::ApiGatewayV2::Stage': 2,
-    'AWS::Lambda::Permission': 1 + 10 + 1,
+    'AWS::Lambda::Permission': 1 + 18 + 1,
   });
 });
 
@@ -191,11 +192,11 @@ describe('what each role may', () => {
       [
         log('Sign'),
         {
-          Sid: 'ReadRequestsAndCas',
+          Sid: 'ReadRequestsCasAndCrls',
           Effect: 'Allow',
           Action: 'dynamodb:GetItem',
           Resource: table,
-          Condition: leading('uid', 'ca'),
+          Condition: leading('uid', 'ca', 'crl'),
         },
         {
           Sid: 'WriteRequests',
@@ -225,6 +226,34 @@ describe('what each role may', () => {
           Resource: table,
           Condition: leading('ca'),
         },
+        {
+          Sid: 'KeepCrls',
+          Effect: 'Allow',
+          Action: ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:DeleteItem'],
+          Resource: table,
+          Condition: leading('crl'),
+        },
+        {
+          Sid: 'RecordSignatures',
+          Effect: 'Allow',
+          Action: 'dynamodb:PutItem',
+          Resource: table,
+          Condition: leading('signed'),
+        },
+        {
+          Sid: 'ReadRevocations',
+          Effect: 'Allow',
+          Action: 'dynamodb:GetItem',
+          Resource: table,
+          Condition: leading('revoked'),
+        },
+        {
+          Sid: 'ListRevocations',
+          Effect: 'Allow',
+          Action: 'dynamodb:Query',
+          Resource: `${table}/index/expiry`,
+          Condition: leading('revoked'),
+        },
       ],
     ],
     ['Authorizer', '<AuthorizerRole>', [log('Authorizer')]],
@@ -240,8 +269,12 @@ describe('what each role may', () => {
             'POST/v1/clusters/api/sign',
             'GET/v1/clusters/api/healthz',
             'GET/v1/clusters/api/trust-bundle',
+            'GET/v1/clusters/api/trust-bundles',
             'GET/v1/clusters/api/trust-bundle/nodes',
+            'GET/v1/clusters/api/crl/nodes',
             'GET/v1/clusters/api/trust-bundle/web',
+            'GET/v1/clusters/api/crl/web',
+            'GET/v1/clusters/api/revoked',
           ].map((route) => `arn:aws:execute-api:eu-central-1:111122223333:<IamApi>/$default/${route}`),
         },
       ],
@@ -273,7 +306,7 @@ describe('what each role may', () => {
     expect(show(policy.Properties['Roles'])).toEqual(['<CallerRole>']);
   });
 
-  test('no role has a policy that is not written here, and none is anybody else’s', () => {
+  test('roles have only the policies that are written here', () => {
     for (const of of synthesis.templates.values())
       for (const [, { Properties: properties }] of ofType(of, 'AWS::IAM::Role')) {
         expect(properties).not.toHaveProperty('ManagedPolicyArns');
@@ -283,8 +316,12 @@ describe('what each role may', () => {
       ofType(of, 'AWS::IAM::Policy').flatMap(([, policy]) => statementsOf(policy).map(({ Sid }) => Sid ?? ''));
     expect(sids(tokens).sort()).toEqual([
       'KeepCas',
+      'KeepCrls',
+      'ListRevocations',
       'ReadLocks',
-      'ReadRequestsAndCas',
+      'ReadRequestsCasAndCrls',
+      'ReadRevocations',
+      'RecordSignatures',
       'WriteOwnLog',
       'WriteOwnLog',
       'WriteOwnLog',
@@ -292,7 +329,7 @@ describe('what each role may', () => {
     ]);
   });
 
-  test('the caller role is trusted by the principals of the file and nobody else', () => {
+  test('the caller role trusts only the principals of the file', () => {
     const roleOf = (of: typeof api) => show(resource(of, 'AWS::IAM::Role', 'CallerRole')[1].Properties);
     const trust = (arn: string) => ({
       Effect: 'Allow',
@@ -337,8 +374,12 @@ describe('the HTTP APIs', () => {
     'POST /v1/clusters/api/sign',
     'GET /v1/clusters/api/healthz',
     'GET /v1/clusters/api/trust-bundle',
+    'GET /v1/clusters/api/trust-bundles',
     'GET /v1/clusters/api/trust-bundle/nodes',
+    'GET /v1/clusters/api/crl/nodes',
     'GET /v1/clusters/api/trust-bundle/web',
+    'GET /v1/clusters/api/crl/web',
+    'GET /v1/clusters/api/revoked',
   ];
 
   test('finding 14: made-up tokens reach a function, a reserve and an endpoint of their own', () => {
@@ -435,6 +476,7 @@ describe('the HTTP APIs', () => {
     const cluster = configured.get('api');
     if (cluster === undefined) throw new Error('no cluster');
     const handler = createSignHandler({
+      crls: () => noCrls,
       version: '0',
       caller: loopbackCaller,
       cluster: (name) => (name === 'api' ? cluster : undefined),
@@ -448,7 +490,7 @@ describe('the HTTP APIs', () => {
       log: () => undefined,
     });
     for (const { method, path } of routesOf(cluster)) {
-      const { statusCode } = await handler({
+      const { statusCode, body } = await handler({
         version: '2.0',
         rawPath: path,
         rawQueryString: '',
@@ -456,8 +498,13 @@ describe('the HTTP APIs', () => {
         requestContext: { http: { method, path } },
         isBase64Encoded: false,
       });
-      // Known, and going on to what this test does not have.
-      expect([path, statusCode]).toEqual([path, path.endsWith('/sign') ? 400 : 503]);
+      // Known, and going on to what this test does not have. No signer of this cluster issues logins.
+      const noLogins = path.endsWith('/trust-bundle') ? 404 : 503;
+      expect([path, statusCode, body]).toEqual([
+        path,
+        path.endsWith('/sign') ? 400 : noLogins,
+        expect.not.stringContaining('no such path'),
+      ]);
     }
   });
 });
@@ -471,7 +518,8 @@ describe('who may call which function', () => {
     Principal: 'apigateway.amazonaws.com',
     SourceArn: `arn:aws:execute-api:eu-central-1:111122223333:${resource}`,
   });
-  const paths = ['sign', 'healthz', 'trust-bundle', 'trust-bundle/nodes', 'trust-bundle/web'];
+  const cas = ['nodes', 'web'].flatMap((ca) => [`trust-bundle/${ca}`, `crl/${ca}`]);
+  const paths = ['sign', 'healthz', 'trust-bundle', 'trust-bundles', ...cas, 'revoked'];
   const schedule = {
     Action: 'lambda:InvokeFunction',
     FunctionName: '<Ca.Arn>',
@@ -479,7 +527,7 @@ describe('who may call which function', () => {
     SourceArn: '<CaStatus.Arn>',
   };
 
-  test('each API its routes’ function, the schedule the ca function, and nobody else anything', () => {
+  test('an API may invoke its routes’ function, the schedule the ca function; there is no other permission', () => {
     const key = (value: unknown): string => JSON.stringify(value);
     const expected = [
       schedule,
@@ -499,12 +547,17 @@ describe('who may call which function', () => {
     });
   });
 
-  test('the ca function is asked how long the CAs last, four times a day', () => {
+  test('the ca function is asked how long the CAs last, and for CRLs, four times a day', () => {
     expect(show(resource(api, 'AWS::Events::Rule')[1].Properties)).toEqual({
-      Description: 'Has the ca function log the days that its CAs have left, for an alarm',
+      Description:
+        'Has the ca function log the days that its CAs have left, for an alarm, and issue the CRLs that are due',
       ScheduleExpression: 'rate(6 hours)',
       State: 'ENABLED',
-      Targets: [{ Arn: '<Ca.Arn>', Id: 'Target0', Input: '{"action":"show"}' }],
+      Targets: ['show', 'crl'].map((action, index) => ({
+        Arn: '<Ca.Arn>',
+        Id: `Target${index}`,
+        Input: `{"action":"${action}"}`,
+      })),
     });
   });
 
@@ -540,7 +593,10 @@ test('a name of the operator leads to the whole API, without a path in front of 
 test('the outputs are what a relay and an operator need', () => {
   const outputs = (of: typeof api): unknown =>
     show(Object.fromEntries(Object.entries(of.Outputs ?? {}).map(([name, { Value }]) => [name, Value])));
-  const operating = (name: string) => ({
+  const operating = (name: string, ...cas: readonly string[]) => ({
+    SignRoleArn: `countersign-${name}-state<SignRole.Arn>`,
+    CaRoleArn: `countersign-${name}-state<CaRole.Arn>`,
+    CaKeyArns: cas.map((ca) => `countersign-${name}-state<CaKey${ca}.Arn>`).join(' '),
     AttestationsTable: `countersign-${name}-state<Attestations>`,
     OperatorPolicyArn: '<OperatorPolicy>',
   });
@@ -549,7 +605,7 @@ test('the outputs are what a relay and an operator need', () => {
     ...functions,
     AuthorizerFunction: '<Authorizer>',
     CertificatesTable: 'countersign-api-state<Certificates>',
-    ...operating('api'),
+    ...operating('api', 'nodes', 'web'),
     CallerRoleArn: '<CallerRole.Arn>',
     SignUrl: '<IamApi.ApiEndpoint>/v1/clusters/api',
     JwtSignUrl: '<JwtApi.ApiEndpoint>/v1/clusters/api',
@@ -557,7 +613,7 @@ test('the outputs are what a relay and an operator need', () => {
   expect(outputs(url)).toEqual({
     ...functions,
     CertificatesTable: 'countersign-url-state<Certificates>',
-    ...operating('url'),
+    ...operating('url', 'ca'),
     CallerRoleArn: '<CallerRole.Arn>',
     SignUrl: '<FunctionUrl.FunctionUrl>v1/clusters/url',
   });
@@ -565,8 +621,60 @@ test('the outputs are what a relay and an operator need', () => {
     ...functions,
     AuthorizerFunction: '<Authorizer>',
     CertificatesTable: 'countersign-tokens-state<Certificates>',
-    ...operating('tokens'),
+    ...operating('tokens', 'ca'),
     JwtSignUrl: 'https://sign.example.com/v1/clusters/tokens',
     JwtApiDomainTarget: '<JwtApiDomain.RegionalDomainName>',
+  });
+});
+
+describe('operators may have certificates of kubeadm’s control plane signed', () => {
+  const file = `version: 1
+clusters:
+  kubeadm:
+    cas: {kubernetes: {subject: {commonName: kubernetes}}, etcd: {subject: {commonName: etcd}}}
+    profiles: {kubernetes.io/kubelet-serving: {ca: kubernetes}}
+    kubeadm: {cas: {kubernetes: kubernetes, etcd: etcd}, nodes: {cp-1: [10.0.0.11]}}
+    access: {iam: {principals: ['arn:aws:iam::444455556666:role/relay']}}
+`;
+  const made = synthesise(file);
+  const service = template(made, 'countersign-kubeadm');
+  const statements = (id: string) =>
+    statementsOf(resource(service, 'AWS::IAM::Policy', id)[1]).map((each) => plain(each, made) as typeof each);
+  const keys = (...patterns: string[]) => ({ 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': patterns } });
+
+  test('the ca function writes their records and no others, and reads the locks of nodes and keys', () => {
+    const added = statements('CaPolicy').filter(
+      ({ Sid }) => Sid === 'KeepOperatorsCertificates' || Sid === 'ReadLocks',
+    );
+    expect(added).toEqual([
+      {
+        Sid: 'KeepOperatorsCertificates',
+        Effect: 'Allow',
+        Action: ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem'],
+        Resource: 'countersign-kubeadm-state<Certificates.Arn>',
+        Condition: keys('uid#kubeadm/*'),
+      },
+      {
+        Sid: 'ReadLocks',
+        Effect: 'Allow',
+        Action: 'dynamodb:GetItem',
+        Resource: 'countersign-kubeadm-state<Attestations.Arn>',
+        Condition: keys('lock#node#*', 'lock#key#*'),
+      },
+    ]);
+    // Beside what the ca function of every cluster may.
+    expect(statements('CaPolicy')).toHaveLength(6 + 2);
+  });
+
+  test('the sign function may what it may without them', () => {
+    const without = synthesise(file.replace(/\n {4}kubeadm: \{cas.*/, ''));
+    const of = (from: typeof made) =>
+      statementsOf(resource(template(from, 'countersign-kubeadm'), 'AWS::IAM::Policy', 'SignPolicy')[1]);
+    expect(of(made)).toEqual(of(without));
+    // No profile names the CA of etcd, so its key policy does not let sign use it.
+    const [, key] = resource(template(made, 'countersign-kubeadm-state'), 'AWS::KMS::Key', 'CaKeyetcd');
+    const policy = JSON.stringify(key.Properties['KeyPolicy']);
+    expect(policy).toContain('SignCaCertificate');
+    expect(policy).not.toContain('SignCertificates');
   });
 });

@@ -1,6 +1,6 @@
 /** What must not be lost, and who may use the keys: each resource, each statement. */
 import { describe, expect, test } from 'vitest';
-import { clusters } from './clusters.ts';
+import { clusters, clustersNamed } from './clusters.ts';
 import { ofType, plain, resource, statementsOf, synthesise, template } from './synthesis.ts';
 import type { Resource, Statement } from './synthesis.ts';
 
@@ -32,7 +32,7 @@ test('state cannot be deleted by accident, services can', () => {
     ([, { type }]) => type === 'aws:cloudformation:stack',
   );
   expect(stacks.map(([name, { properties }]) => [name, properties?.['terminationProtection'] ?? false])).toEqual(
-    ['api', 'url', 'tokens', 'proof', 'first'].flatMap((name) => [
+    ['api', 'url', 'tokens', 'proof', 'first', 'metal'].flatMap((name) => [
       [`countersign-${name}-state`, true],
       [`countersign-${name}`, false],
     ]),
@@ -133,7 +133,15 @@ test.each([
     {
       Sid: 'OnlyInItsFunction',
       Effect: 'Deny',
-      Action: ['kms:Sign', 'dynamodb:*', 'lambda:InvokeFunction', 'ec2:DescribeInstances', 'sts:AssumeRole'],
+      Action: [
+        'kms:Sign',
+        'kms:GenerateMac',
+        'dynamodb:*',
+        'lambda:InvokeFunction',
+        'ec2:DescribeInstances',
+        'ec2:GetInstanceTpmEkPub',
+        'sts:AssumeRole',
+      ],
       Resource: '*',
       Condition: { ArnNotEquals: { 'lambda:SourceFunctionArn': arn } },
     },
@@ -168,6 +176,21 @@ clusters:
   expect(JSON.stringify(plain(template(sovereign, 'countersign-eu-state'), sovereign))).toContain(
     '"lambda:SourceFunctionArn":"arn:aws-eusc:lambda:eusc-de-east-1:111122223333:function:countersign-eu-sign"',
   );
+});
+
+test('where TPMs are challenged there is a key for it besides, which ends with its stack', () => {
+  const of = template(synthesis, 'countersign-metal-state');
+  const types = Object.values(of.Resources).map(({ Type }): string => Type.split('::').at(-1) ?? '');
+  expect(types.sort()).toEqual(['Key', 'Key', 'Policy', 'Policy', 'Policy', 'Role', 'Role', 'Role', 'Table', 'Table']);
+  const { Properties, ...rest } = resource(of, 'AWS::KMS::Key', 'ChallengeKey')[1];
+  const { KeyPolicy: _, ...properties } = Properties;
+  expect(properties).toEqual({
+    Description: 'Attestation challenges of cluster metal',
+    KeySpec: 'HMAC_256',
+    KeyUsage: 'GENERATE_VERIFY_MAC',
+    PendingWindowInDays: 7,
+  });
+  expect(rest).toEqual({ Type: 'AWS::KMS::Key', DeletionPolicy: 'Delete', UpdateReplacePolicy: 'Delete' });
 });
 
 const administration = [
@@ -259,9 +282,10 @@ describe('the CA keys', () => {
   });
 
   test.each([
-    ['CaKeynodes', 'ECDSA_SHA_256'],
-    ['CaKeyweb', 'RSASSA_PSS_SHA_384'],
-  ])('%s: administration, use and deletion are three parties, as the file names them', (id, algorithm) => {
+    ['CaKeynodes', 'ECDSA_SHA_256', true],
+    // No profile names it.
+    ['CaKeyweb', 'RSASSA_PSS_SHA_384', false],
+  ])('%s: administration, use and deletion are three parties, as the file names them', (id, algorithm, signsLeaves) => {
     expect(plain(statementsOf(key('countersign-api-state', id), 'KeyPolicy'), synthesis)).toEqual([
       {
         Sid: 'Administration',
@@ -270,7 +294,7 @@ describe('the CA keys', () => {
         Action: administration,
         Resource: '*',
       },
-      ...use(algorithm),
+      ...use(algorithm).slice(signsLeaves ? 0 : 1),
       {
         Sid: 'Deletion',
         Effect: 'Allow',
@@ -289,7 +313,7 @@ describe('the CA keys', () => {
     ]);
   });
 
-  test('left to themselves: IAM of the account hands out administration, and nobody deletes', () => {
+  test('without administrators: IAM of the account grants administration, and deletion is denied to all', () => {
     expect(plain(statementsOf(key('countersign-url-state', 'CaKeyca'), 'KeyPolicy'), synthesis)).toEqual([
       {
         Sid: 'Administration',
@@ -309,9 +333,61 @@ describe('the CA keys', () => {
     ]);
   });
 
+  test('an imported key: made without material, importable by those named, who cannot sign; its material cannot be deleted', () => {
+    const moved = synthesise(`version: 1
+clusters:
+  demo:
+    cas:
+      ca: {kind: imported, keyMaterial: imported, keySpec: RSA-2048, subject: {commonName: kubernetes}}
+      root: {subject: {commonName: demo root}, pathLen: 1}
+      web: {kind: issued, issuedBy: root, subject: {commonName: demo web}}
+    profiles: {kubernetes.io/kubelet-serving: {ca: ca}, kubernetes.io/kube-apiserver-client: {ca: web}}
+    access: {iam: {principals: ['arn:aws:iam::444455556666:role/relay']}}
+    keys: {importers: ['arn:aws:iam::111122223333:role/mover']}
+`);
+    const of = (id: string) => resource(template(moved, 'countersign-demo-state'), 'AWS::KMS::Key', id)[1];
+    expect(of('CaKeyca').Properties).toMatchObject({ Origin: 'EXTERNAL', KeySpec: 'RSA_2048' });
+    expect(of('CaKeyroot').Properties).not.toHaveProperty('Origin');
+    const statements = (id: string) => plain(statementsOf(of(id), 'KeyPolicy'), moved) as readonly Statement[];
+    const importing = /^(LookBeforeImport|PrepareImport|ImportKey|NoDeletionOfMaterial)$/;
+    const mover = { Effect: 'Allow', Principal: { AWS: 'arn:aws:iam::111122223333:role/mover' }, Resource: '*' };
+    expect(statements('CaKeyca').filter(({ Sid }) => importing.test(String(Sid)))).toEqual([
+      { ...mover, Sid: 'LookBeforeImport', Action: ['kms:DescribeKey', 'kms:GetPublicKey'] },
+      {
+        ...mover,
+        Sid: 'PrepareImport',
+        Action: 'kms:GetParametersForImport',
+        Condition: { StringEquals: { 'kms:WrappingAlgorithm': 'RSA_AES_KEY_WRAP_SHA_256' } },
+      },
+      {
+        ...mover,
+        Sid: 'ImportKey',
+        Action: 'kms:ImportKeyMaterial',
+        Condition: { StringEquals: { 'kms:ExpirationModel': 'KEY_MATERIAL_DOES_NOT_EXPIRE' } },
+      },
+      {
+        Sid: 'NoDeletionOfMaterial',
+        Effect: 'Deny',
+        Principal: { AWS: '*' },
+        Action: 'kms:DeleteImportedKeyMaterial',
+        Resource: '*',
+      },
+    ]);
+    // The root signs CAs only, and no principal may import where KMS makes the key.
+    expect(statements('CaKeyroot').map(({ Sid }) => Sid)).toEqual([
+      'Administration',
+      'SignCaCertificate',
+      'PublicKey',
+      'NoOtherDeletion',
+    ]);
+    expect(statements('CaKeyweb').map(({ Sid }) => Sid)).toContain('SignCertificates');
+  });
+
   test('in no cluster can who administers a key sign with it, hand it to others, or end it', () => {
-    const keys = [...synthesis.templates.values()].flatMap((of) => ofType(of, 'AWS::KMS::Key'));
-    expect(keys.length).toBe(6);
+    const keys = [...synthesis.templates.values()]
+      .flatMap((of) => ofType(of, 'AWS::KMS::Key'))
+      .filter(([id]) => id.startsWith('CaKey'));
+    expect(keys.length).toBe(7);
     for (const [, { Properties: properties }] of keys) {
       const { Statement: statements } = properties['KeyPolicy'] as { Statement: readonly Statement[] };
       const allowed = (sid: string): string[] =>
@@ -323,7 +399,7 @@ describe('the CA keys', () => {
           .filter((action) => allowed('Administration').includes(action))
           .sort(),
       ).toEqual(
-        // What everybody may see, and the way back from a deletion.
+        // The actions that read public facts, and the cancellation of a deletion.
         allowed('Deletion').length > 0
           ? ['kms:CancelKeyDeletion', 'kms:DescribeKey', 'kms:GetPublicKey']
           : ['kms:GetPublicKey'],
@@ -331,5 +407,60 @@ describe('the CA keys', () => {
       const all = statements.filter(({ Effect }) => Effect === 'Allow').flatMap(({ Action }) => Action);
       expect(all.filter((action) => action.includes('*') || action === 'kms:CreateGrant')).toEqual([]);
     }
+  });
+});
+
+describe('the challenge key', () => {
+  const statementsIn = (yaml: string): unknown => {
+    const made = synthesise(yaml);
+    const [, key] = resource(template(made, 'countersign-metal-state'), 'AWS::KMS::Key', 'ChallengeKey');
+    return plain(statementsOf(key, 'KeyPolicy'), made);
+  };
+  const own = clustersNamed('metal');
+  /** An HMAC key has no public key. */
+  const withDeletion = [...administration.filter((action) => action !== 'kms:GetPublicKey'), 'kms:ScheduleKeyDeletion'];
+  const policyFor = (administrator: string) => [
+    {
+      Sid: 'Administration',
+      Effect: 'Allow',
+      Principal: { AWS: administrator },
+      Action: withDeletion,
+      Resource: '*',
+    },
+    {
+      Sid: 'MakeChallenges',
+      Effect: 'Allow',
+      Principal: { AWS: '<AttestRole.Arn>' },
+      Action: 'kms:GenerateMac',
+      Resource: '*',
+      Condition: { StringEquals: { 'kms:MacAlgorithm': 'HMAC_SHA_256' } },
+    },
+  ];
+
+  test('is used by attest alone, for MACs with one algorithm; who administers it makes none', () => {
+    expect(statementsIn(own)).toEqual(policyFor('arn:aws:iam::111122223333:role/admin'));
+    expect(statementsIn(own.replace(/^ {4}keys: .*\n/m, ''))).toEqual(policyFor('arn:aws:iam::111122223333:root'));
+  });
+
+  test('is not made for machines that are proved without a challenge, and no policy of IAM grants its use', () => {
+    for (const [stack, of] of synthesis.templates) {
+      const keys = ofType(of, 'AWS::KMS::Key').filter(([id]) => id.startsWith('ChallengeKey'));
+      expect(keys.length).toBe(stack === 'countersign-metal-state' ? 1 : 0);
+      const allowed = ofType(of, 'AWS::IAM::Policy')
+        .flatMap(([, policy]) => statementsOf(policy))
+        .filter(({ Effect }) => Effect === 'Allow');
+      expect(JSON.stringify(allowed)).not.toContain('kms:');
+    }
+  });
+
+  test('is what attest is told, and no other function', () => {
+    const of = template(synthesis, 'countersign-metal');
+    const functions = ofType(of, 'AWS::Lambda::Function').map(
+      ([, { Properties }]) => plain(Properties['Environment'], synthesis) as { Variables: Record<string, string> },
+    );
+    const told = functions.flatMap(({ Variables }) => Variables['COUNTERSIGN_CHALLENGE_KEY'] ?? []);
+    expect(told).toEqual(['countersign-metal-state<ChallengeKey.Arn>']);
+    const attest = resource(of, 'AWS::Lambda::Function', 'Attest')[1];
+    expect(JSON.stringify(attest)).toContain('COUNTERSIGN_CHALLENGE_KEY');
   });
 });

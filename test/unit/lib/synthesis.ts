@@ -153,7 +153,7 @@ export function plain(value: unknown, { templates }: Synthesis): unknown {
       }
       if (key === 'Fn::ImportValue') {
         const name = String(walk(inner));
-        if (!exported.has(name)) throw new Error(`nobody exports ${name}`);
+        if (!exported.has(name)) throw new Error(`no stack exports ${name}`);
         return `${name.split(':')[0]}${String(walk(exported.get(name)))}`;
       }
       if (key === 'Fn::Select')

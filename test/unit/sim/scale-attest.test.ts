@@ -8,6 +8,7 @@ import { storyClusters } from '../../contract/attested-story.ts';
 import { openSite, provedRequest, startAwsPlatform } from '../../harness/attestation/attested-site.ts';
 import type { AwsPlatform } from '../../harness/attestation/attested-site.ts';
 import { newKey } from '../../harness/x509/requests.ts';
+import { callsOf } from '../../suites/control-plane/counting/budget.ts';
 import { attestProof } from '../../sim/scale/aws/attest-function.ts';
 import type { Concluded } from '../../sim/scale/aws/attest-function.ts';
 import { attestation, dynamodb, ec2 } from '../../sim/scale/numbers.ts';
@@ -22,7 +23,7 @@ afterAll(() => platform.close());
 interface Try {
   readonly at: number;
   readonly fails?: string;
-  /** So many claims meet somebody else's. */
+  /** So many claims meet another machine's claim. */
   readonly beaten?: number;
 }
 type Calls = readonly (readonly string[])[];
@@ -56,6 +57,7 @@ async function realCalls(tries: readonly Try[]): Promise<Calls> {
     findLock: noted('findLock', (subject) => real.findLock(subject)),
     findIdentity: noted('findIdentity', (identity) => real.findIdentity(identity)),
     findNode: noted('findNode', (node) => real.findNode(node)),
+    findMachine: noted('findMachine', (name) => real.findMachine(name)),
     lookup: noted('lookup', (question) => real.lookup(question)),
     recall: noted('recall', (...asked) => real.recall(...asked)),
     observe: noted('observe', (record) => real.observe(record)),
@@ -118,7 +120,9 @@ async function modelCalls(tries: readonly Try[]): Promise<Calls> {
   return told;
 }
 
-const asked = ['findLock', 'recall', 'lookup', 'callerIdentity', 'describeInstance'];
+/** The locks of the key and of the node, and at the same time the verdict. */
+const locks = ['findLock', 'findLock', 'recall'];
+const asked = [...locks, 'lookup', 'callerIdentity', 'describeInstance'];
 
 describe('the modelled function makes the calls of the real one', () => {
   test.each<readonly [string, readonly Try[], Calls]>([
@@ -128,7 +132,7 @@ describe('the modelled function makes the calls of the real one', () => {
       [{ at: 0 }, { at: 5_000 }],
       [
         [...asked, 'claim', 'approve'],
-        ['findLock', 'recall', 'approve'],
+        [...locks, 'approve'],
       ],
     ],
     [
@@ -139,18 +143,14 @@ describe('the modelled function makes the calls of the real one', () => {
         [...asked, 'claim', 'approve'],
       ],
     ],
-    [
-      'when STS is throttled',
-      [{ at: 0, fails: 'callerIdentity' }],
-      [['findLock', 'recall', 'lookup', 'callerIdentity', 'busy']],
-    ],
-    ['when the store is throttled', [{ at: 0, fails: 'lookup' }], [['findLock', 'recall', 'lookup', 'busy']]],
+    ['when STS is throttled', [{ at: 0, fails: 'callerIdentity' }], [[...locks, 'lookup', 'callerIdentity', 'busy']]],
+    ['when the store is throttled', [{ at: 0, fails: 'lookup' }], [[...locks, 'lookup', 'busy']]],
     [
       'with evidence that has grown old',
       [{ at: 301_000 }, { at: 302_000 }],
       [
-        ['findLock', 'recall', 'claim', 'countRefusal', 'deny'],
-        ['findLock', 'recall', 'deny'],
+        [...locks, 'claim', 'countRefusal', 'deny'],
+        [...locks, 'deny'],
       ],
     ],
     [
@@ -175,4 +175,18 @@ test('the numbers that are ours are ours', async () => {
   const throttled = { errorType: 'THROTTLING' } as const;
   await expect(sharedRetries.refreshRetryTokenForRetry(first, throttled)).rejects.toThrow('no retry is left');
   expect(dynamodb.attempts).toBe(ledgerClientConfig.maxAttempts);
+});
+
+/** The items of a call of attest about a node that joins, which the counting suites hold to the code. */
+function itemsOf(action: string): number {
+  const start = `DynamoDB of attest: ${action} `;
+  const found = Object.keys(callsOf('proved')).filter((call) => call.startsWith(start));
+  if (found.length !== 1) throw new Error(`${found.length} calls ${action}`);
+  return found[0]!.slice(start.length).split(' ').length;
+}
+
+test('the units are those of the counted items, and in a transaction twice as many', () => {
+  expect(attestation.recallUnits).toBe(itemsOf('BatchGetItem'));
+  expect(attestation.lookUnits).toBe(2 * itemsOf('TransactGetItems'));
+  expect(attestation.claimItems).toBe(itemsOf('TransactWriteItems'));
 });

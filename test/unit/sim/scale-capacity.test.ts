@@ -8,7 +8,7 @@ const minute = 60_000;
 function tableOf(units: number) {
   let now = 0;
   const capacity = createCapacity({ now: () => now }, units);
-  /** Asks every 100 ms for more than anybody has, at these places in turn; answers what was let through in a second. */
+  /** Asks every 100 ms for more than any table has, at these places in turn; answers what was let through in a second. */
   function drive(seconds: number, places: readonly number[]): number {
     let passed = 0;
     for (let tenth = 0; tenth < seconds * 10; tenth += 1) {

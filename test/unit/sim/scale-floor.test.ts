@@ -15,7 +15,7 @@ import { createTimeline } from '../../harness/determinism/virtual-time.ts';
 
 const random = createRandom('floor');
 
-/** Who asks a bucket every tenth of a millisecond until it lets him through has it as soon as anybody can. */
+/** A client that asks a bucket every tenth of a millisecond gets through at the earliest possible moment. */
 function greedy(asks: readonly number[], perSecond: number, burst: number, shut: (now: number) => boolean): number {
   let now = 0;
   const quota = createQuota({ now: () => now }, perSecond, burst);
@@ -78,8 +78,8 @@ const small: Scenario = {
 };
 
 /**
- * Nobody's code: all requests at once, without a limit, again a millisecond after each refusal, and never slower than the
- * API server at its best. Answers when the last certificate is stored, and the bounds.
+ * A client for this test only: it sends all requests at once, without a limit, again a millisecond after each refusal, and is
+ * never slower than the API server at its best. Answers when the last certificate is stored, and the bounds.
  */
 async function eager(scenario: Scenario) {
   const chance = createRandom(`eager ${scenario.name}`);

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { kmsClientConfig } from '../../../adapters/aws/kms-signer.ts';
+import { kmsClientConfig } from '../../../adapters/aws/kms-client.ts';
 import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
 import { defaultCluster } from '../../../core/configuration/parse.ts';
-import { issue, leaseMilliseconds as realLease } from '../../../core/issue.ts';
+import { issue } from '../../../core/issue.ts';
+import { leaseMilliseconds as realLease } from '../../../core/sign-once.ts';
 import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 import type { CertificateLedger } from '../../../core/ports/certificate-ledger.ts';
 import { createSimulatedLedger } from '../../sim/ports/ledger.ts';

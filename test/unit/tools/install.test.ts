@@ -186,6 +186,20 @@ describe('what the machine lacks', () => {
     expect(lines).toContain('to install Go 1.26 or newer: see https://go.dev/dl');
   });
 
+  test('is packages of Debian, if only these have the program', async () => {
+    for (const name of ['swtpm', 'tpm2']) writeProgram(`bin/${name}`, 'exit 0');
+    writeProgram('bin/ldconfig', 'exit 0');
+    const partly = await install(['swtpm']);
+    expect(partly.installed.missing.get('swtpm')).toMatch(
+      /^swtpm: this machine lacks swtpm_setup \(.* fails\), the library .*; on Debian: apt-get install swtpm-tools libtss2-tcti-swtpm0$/,
+    );
+    writeProgram('bin/swtpm_setup', 'exit 0');
+    writeProgram('bin/ldconfig', 'echo "\tlibtss2-tcti-swtpm.so.0 (libc6,x86-64) => /usr/lib/libtss2-tcti-swtpm.so.0"');
+    const { installed, lines } = await install(['swtpm']);
+    expect(installed.ready.get('swtpm')).toBe(join(folder.path, 'bin/swtpm'));
+    expect(lines.join()).not.toContain('swtpm');
+  });
+
   test.for(['go1.25.9', 'go1.9', 'devel'])('is Go, if it is %s', async (version) => {
     writeProgram('bin/go', `echo ${version}`);
     const { installed } = await install(['zlint']);

@@ -1,6 +1,6 @@
 /**
- * The metadata service of one instance, IMDSv2 only: without a token of its own nothing is told. `hops` is how far off who
- * asks is: a token is lost on its way to whoever is farther than the instance's hop limit, as the pods of a node are.
+ * The metadata service of one instance, IMDSv2 only: a read needs a token of this service. `hops` is the distance of the
+ * client: a token does not reach a client beyond the instance's hop limit, such as the pods of a node.
  */
 import { randomBytes } from 'node:crypto';
 import type { ReceivedRequest } from '../../aws/sigv4-verifier.ts';
@@ -34,7 +34,7 @@ export async function startFakeImds({ aws, instanceId, hops = 1 }: ImdsOptions):
     if (httpEndpoint === 'disabled') return plain(403, 'Forbidden');
     if (target === tokenPath) {
       if (method !== 'PUT') return plain(405, 'Method Not Allowed');
-      // A proxy somebody opened to the world passes requests on with this header.
+      // An open proxy passes requests on with this header.
       if (headers['x-forwarded-for'] !== undefined) return plain(403, 'Forbidden');
       const seconds = Number(headers[ttlHeader] ?? '');
       if (!/^\d{1,5}$/.test(headers[ttlHeader] ?? '') || seconds < 1 || seconds > 21_600)

@@ -26,6 +26,8 @@ export interface FakeInstance {
     readonly httpEndpoint: 'enabled' | 'disabled';
     readonly instanceMetadataTags: 'enabled' | 'disabled';
   };
+  /** The endorsement keys of its NitroTPM: SubjectPublicKeyInfo, DER, by EC2's KeyType. Absent: it has none. */
+  readonly nitroTpm?: Readonly<Partial<Record<'rsa-2048' | 'ecc-sec-p384', Buffer>>>;
   readonly interfaces: readonly FakeInterface[];
   readonly rootDeviceType: 'ebs' | 'instance-store';
   readonly rootDeviceName: string;

@@ -1,5 +1,5 @@
 /**
- * Stands for the key by which each AWS region signs instance identity documents. AWS's own keys are nobody's to have, so
+ * Stands for the key by which each AWS region signs instance identity documents. AWS's own keys never leave AWS, so
  * each fake region has an RSA-2048 key and a self-signed certificate like theirs: all regions share one name, and the
  * serial number alone says which region's it is. Signed by the real OpenSSL in AWS's encoding (measured: BER of
  * indefinite length, content inside, no certificate inside), because DER fixtures would leave that decoder untested.
@@ -49,7 +49,7 @@ export function regionCa(region: string): RegionCa {
   return known;
 }
 
-/** One more for the region, with a key and serial number that nobody else has. */
+/** One more for the region, with a key and serial number of its own. */
 export function createRegionCa(region: string): RegionCa {
   return inFolder((folder) => {
     const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];

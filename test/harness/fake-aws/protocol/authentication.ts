@@ -36,7 +36,7 @@ export function authenticate(
   const loopback = [`127.0.0.1:${port}`, `localhost:${port}`].includes(host);
   const hostRegion = regionOfHost(host, service);
   if (hostRegion === undefined && !loopback)
-    return { status: 421, code: 'NotThisHost', message: 'nobody here by that name' };
+    return { status: 421, code: 'NotThisHost', message: 'this server does not have that name' };
 
   const verified = verifySigV4(request, (id) => aws.secretOf(id), aws.now());
   if (typeof verified === 'string') return signatureErrors[verified];

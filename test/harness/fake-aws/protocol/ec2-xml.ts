@@ -31,6 +31,12 @@ export function describeReservation(namespace: string, instances: readonly FakeI
   ].join('');
 }
 
+/** GetInstanceTpmEkPub's answer. */
+export function endorsementKeyAnswer(namespace: string, fields: Readonly<Record<string, string>>): string {
+  const named = Object.entries({ requestId: randomUUID(), ...fields }).map(([name, value]) => text(name, value));
+  return `<GetInstanceTpmEkPubResponse xmlns="${namespace}">${named.join('')}</GetInstanceTpmEkPubResponse>`;
+}
+
 function describeInstance(instance: FakeInstance): string {
   const { instanceProfile, metadataOptions, interfaces, state } = instance;
   const ended = state === 'terminated';
@@ -91,6 +97,7 @@ function describeInstance(instance: FakeInstance): string {
       text('httpProtocolIpv6', 'disabled'),
       text('instanceMetadataTags', metadataOptions.instanceMetadataTags),
     ),
+    ...(instance.nitroTpm === undefined ? [] : [text('tpmSupport', 'v2.0')]),
     element('privateDnsNameOptions', text('hostnameType', 'ip-name')),
   );
 }

@@ -8,7 +8,7 @@ import type { PinnedCertificate } from '../../../../core/attestation/aws/cms.ts'
 import { verifySignedData } from '../../../../core/attestation/aws/cms.ts';
 import { sendTo } from '../sts-endpoint.ts';
 
-/** A signed GetCallerIdentity request that somebody else is to send. */
+/** A signed GetCallerIdentity request that the verifier is to send. */
 export interface IdentityRequest {
   readonly method: 'GET' | 'POST';
   readonly url: string;
@@ -75,8 +75,8 @@ function signedHeaderOf(sts: Sts, method: 'GET' | 'POST', header: string, value:
 }
 
 /**
- * SPIRE aws_iid, Vault ec2, step-ca AWS, Teleport ec2: the instance identity document as the region signed it, whoever sends
- * it. `texts`: everything that stands in the evidence.
+ * SPIRE aws_iid, Vault ec2, step-ca AWS, Teleport ec2: the instance identity document as the region signed it, from any
+ * sender. `texts`: everything that stands in the evidence.
  */
 export function identityDocument(certificates: readonly PinnedCertificate[], now: number) {
   return (texts: readonly string[]): string | undefined => {

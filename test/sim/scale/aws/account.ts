@@ -17,7 +17,7 @@ export interface AccountOptions {
   readonly signaturesPerSecond: number;
   readonly concurrency: number;
   readonly describes: { readonly perSecond: number; readonly atOnce: number };
-  /** KMS answers nobody from … to, in milliseconds. */
+  /** KMS answers no call from … to, in milliseconds. */
   readonly outage?: readonly [number, number];
 }
 

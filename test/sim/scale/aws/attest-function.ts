@@ -8,7 +8,7 @@ export type Concluded = 'approve' | 'deny';
 export interface ProofPorts {
   recall(): Promise<Concluded | undefined>;
   findLock(): Promise<void>;
-  /** Not a call: what is too old is refused before anybody but the store is asked. */
+  /** Not a call: what is too old is refused before any call except of the store. */
   fresh(): boolean;
   lookup(): Promise<void>;
   callerIdentity(): Promise<void>;
@@ -22,7 +22,12 @@ const mostTries = 4;
 
 /** Throws as attest() throws. */
 export async function attestProof(ports: ProofPorts): Promise<Concluded> {
-  const [, before] = await Promise.all([ports.findLock(), ports.recall()]);
+  const [, , before] = await Promise.all([
+    // Of the key and of the node.
+    ports.findLock(),
+    ports.findLock(),
+    ports.recall(),
+  ]);
   if (before !== undefined) return before;
   const verdict = ports.fresh() ? 'approve' : 'deny';
   for (let tries = 0; tries < mostTries; tries += 1) {

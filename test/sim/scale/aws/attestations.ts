@@ -8,7 +8,7 @@ import { attestation } from '../numbers.ts';
 export interface Attestations {
   /** Throws as attest() throws. */
   attest(uid: string): Promise<Concluded>;
-  /** What sign reads: the lock of the node name; where a proof is demanded the verdict, then record and lock of the machine. */
+  /** What sign reads: the locks of the key and of the node name; where a proof is demanded the verdict, then record and lock of the machine. */
   standing(uid: string): Promise<void>;
   /** A node has signed the evidence of that request now. */
   proved(uid: string): void;
@@ -29,9 +29,9 @@ export function createAttestations(
     },
     async attest(uid) {
       const proof = proofs.get(uid);
-      // No proof is demanded: only the lock is read.
+      // No proof is demanded: only the locks of key and node are read.
       if (proof === undefined) {
-        await table.read(1);
+        await Promise.all([table.read(1), table.read(1)]);
         return 'approve';
       }
       return attestProof({
@@ -55,7 +55,7 @@ export function createAttestations(
       });
     },
     async standing(uid) {
-      await table.read(1);
+      await Promise.all([table.read(1), table.read(1)]);
       if (!proofs.has(uid)) return;
       await table.read(1);
       await Promise.all([table.read(1), table.read(1)]);

@@ -28,7 +28,7 @@ export interface EndpointOptions {
   readonly throttledStatus: 500 | 503;
   /** By spec.request. */
   readonly certificates: ReadonlyMap<string, string>;
-  /** What it answers to everybody from … to, in milliseconds. */
+  /** What it answers to every client from … to, in milliseconds. */
   readonly away?: { readonly from: number; readonly until: number; readonly retryAfterSeconds?: number };
 }
 

@@ -23,7 +23,7 @@ interface Jwks {
 
 /** Tokens that a kubelet would project into a pod, from the API server that made them, at the JWT way's door. */
 describe.skipIf(skip)('tokens of a real API server', () => {
-  /** `open` lets everybody fetch its keys; `closed` is of a private cluster, like another of the same name. */
+  /** `open` publishes its keys to unauthenticated clients; `closed` is a private cluster, as another of the same name would be. */
   let open: ControlPlane;
   let closed: ControlPlane;
 
@@ -146,7 +146,7 @@ describe.skipIf(skip)('tokens of a real API server', () => {
     expect(await ask(await tokenOf(closed, {}), oneKey)).toBe('IssuerWrong');
   });
 
-  test('that somebody has worked on do not', async () => {
+  test('that were changed do not', async () => {
     const access = publicAccess();
     const [head, body, signature] = (await tokenOf(open, { name: 'other' })).split('.') as [string, string, string];
     const { keys } = await keysOf(open);
@@ -168,12 +168,12 @@ describe.skipIf(skip)('tokens of a real API server', () => {
     }
   });
 
-  test('wait while the issuer cannot be asked, or nobody may ask it', async () => {
+  test('wait while the issuer refuses to give its keys, or cannot be reached', async () => {
     const token = await tokenOf(open, {});
     await open.kubectl(['delete', 'clusterrolebinding', 'keys']);
     expect(await ask(token, publicAccess())).toBe('KeysUnreachable');
-    const nobody = { ...publicAccess(), jwt: { ...publicAccess().jwt, issuer: 'https://127.0.0.1:1' } };
-    expect(await ask(token, nobody)).toBe('KeysUnreachable');
+    const unreachable = { ...publicAccess(), jwt: { ...publicAccess().jwt, issuer: 'https://127.0.0.1:1' } };
+    expect(await ask(token, unreachable)).toBe('KeysUnreachable');
   });
 });
 

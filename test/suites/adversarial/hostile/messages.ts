@@ -6,8 +6,8 @@ export const plants = [
   'hang', // computes for ever
   'wait', // never answers
   'exit', // ends the process
-  'throw', // an exception nobody catches
-  'reject', // a rejection nobody handles
+  'throw', // an uncaught exception
+  'reject', // an unhandled rejection
   'heap', // more objects than the heap holds
   'buffer', // more memory than a request is worth, outside the heap
   'server-error', // answers 500
@@ -16,7 +16,7 @@ export const plants = [
   'nameless', // refuses without a code
   'unmarked', // answers without our header
   'reflects', // puts what was sent into the message
-  'other-names', // issues a certificate for somebody else
+  'other-names', // issues a certificate for another subject
 ] as const;
 export type Plant = (typeof plants)[number];
 

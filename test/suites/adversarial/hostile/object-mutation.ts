@@ -150,7 +150,7 @@ export function objectPlanCase(id: string, plan: ObjectPlan): HostileCase {
     expected: anything,
     input: () => {
       const body = bodyOf(plan);
-      // As API Gateway does it: text as text, and whatever is none in base64.
+      // As API Gateway does it: text as text, other bytes in base64.
       const text = body.toString('utf8');
       return { event: Buffer.from(text).equals(body) ? signEvent(text) : bytesEvent(body) };
     },

@@ -10,6 +10,7 @@ import { loopbackCaller } from '../../../../dev/serve/loopback-caller.ts';
 import { defaultCluster } from '../../../../core/configuration/parse.ts';
 import { decodeRequest } from '../../../../core/x509/certificate-request.ts';
 import { decodePem } from '../../../../core/encoding/pem.ts';
+import { noCrls } from '../../../harness/stack/no-crls.ts';
 import { createSignHandler } from '../../../../lambdas/sign/handler.ts';
 import { clusterName, signEvent, approvedObject } from '../../../corpus/hostile/event.ts';
 import { makeRequest } from '../../../harness/x509/requests.ts';
@@ -27,7 +28,7 @@ process.on('message', (message: StartWorker | ToWorker) => {
   // A rejection here is a crash on purpose: the runner must see it.
   void answer(message).then((reply) => process.send?.(reply));
 });
-// Without its parent there is nobody to answer.
+// Without its parent process there is no receiver for an answer.
 process.on('disconnect', () => process.exit());
 
 function start({ caCertificate, caKey }: StartWorker): ReturnType<typeof createSignHandler> {
@@ -40,6 +41,7 @@ function start({ caCertificate, caKey }: StartWorker): ReturnType<typeof createS
     signer: embeddedSigner(caKey),
   };
   return createSignHandler({
+    crls: () => noCrls,
     version: 'test',
     caller: loopbackCaller,
     cluster: (name) => (name === clusterName ? cluster : undefined),

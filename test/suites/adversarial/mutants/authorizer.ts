@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import type { Subject } from '../../../harness/mutants/subject.ts';
 
 const strictJson = '../../core/encoding/strict-json.ts';
+const tokenHeader = '../../core/jwt/token-header.ts';
+const keySource = '../../core/jwt/key-source.ts';
 const mutants: readonly (readonly [breaks: string, file: string, find: string, instead: string])[] = [
   ['any issuer', 'token.ts', '      issuer: access.issuer,\n', ''],
   ['any audience', 'token.ts', 'if (only !== audience)', 'if (only === undefined)'],
@@ -23,22 +25,22 @@ const mutants: readonly (readonly [breaks: string, file: string, find: string, i
   ['no nbf', 'token.ts', '!Number.isSafeInteger(nbf)', 'false'],
   ['half a second', 'token.ts', '!Number.isSafeInteger(iat)', 'false'],
   ['more algorithms', 'token.ts', "['RS256', 'ES256']", "['RS256', 'ES256', 'RS512', 'PS256']"],
-  ['any header', 'token.ts', '!Object.keys(header).every((name) => headerMembers.has(name))', 'false'],
-  ['two algorithms in the header', 'token.ts', 'hasDuplicateKeys(segment(token, 0)) || ', ''],
-  ['claims twice', 'token.ts', 'if (hasDuplicateKeys(segment(token, 1)))', 'if (token === "")'],
+  ['any header', tokenHeader, '!Object.keys(header).every((name) => headerMembers.has(name))', 'false'],
+  ['two algorithms in the header', tokenHeader, 'hasDuplicateKeys(tokenPart(token, 0)) || ', ''],
+  ['claims twice', 'token.ts', 'if (hasDuplicateKeys(tokenPart(token, 1)))', 'if (token === "")'],
   ['keys inside twice', strictJson, 'open.push(new Set())', 'open.push(open.length === 0 ? new Set() : undefined)'],
   ['two spellings of a key', strictJson, 'JSON.parse(token.slice(0, -colon.length))', 'token'],
-  ['no kid', 'token.ts', "typeof kid !== 'string' || kid === ''", 'false'],
+  ['no kid', tokenHeader, "typeof kid !== 'string' || kid === ''", 'false'],
   ['tokens of any length', 'token.ts', 'const maxTokenLength = 8_192;', 'const maxTokenLength = 81_920;'],
   ['a token of two', 'token.ts', '/^Bearer (', '/^Bearer (?:.*,Bearer )?('],
   [
     'a signature by any key',
     'token.ts',
     'return failure({ reason: reasonOf(error) });',
-    'return checkClaims(token, JSON.parse(segment(token, 1)), access);',
+    'return checkClaims(token, JSON.parse(tokenPart(token, 1)), access);',
   ],
-  ['private keys in the set', 'key-source.ts', "['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']", "['k']"],
-  ['shared keys in the set', 'key-source.ts', "'oth', 'k']", "'oth']"],
+  ['private keys in the set', keySource, "['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']", "['k']"],
+  ['shared keys in the set', keySource, "'oth', 'k']", "'oth']"],
   ['any cluster', 'authorizer.ts', 'if (cluster !== access.cluster)', "if (cluster === '')"],
   ['any path', 'call-path.ts', '{1,2}$/', '*/'],
   ['a path with something before it', 'call-path.ts', '/^\\/v1', '/\\/v1'],

@@ -36,6 +36,7 @@ export const subject: Subject = {
     'core/attestation/aws/evidence.ts',
     'core/attestation/aws/identity-document.ts',
     'core/attestation/aws/instance.ts',
+    'core/attestation/aws/instance-proof.ts',
     'core/attestation/aws/partition.ts',
     'core/attestation/aws/cms.ts',
     'core/encoding/strict-json.ts',

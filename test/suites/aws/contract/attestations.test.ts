@@ -116,7 +116,8 @@ describeOnEmulators(byTier({ default: ['DynamoDB Local'], deep: bothEmulators })
       [
         'an entry of a pattern',
         async (scene) => {
-          const entry = { name: `aws#${randomUUID()}*`, addedAt: now, by: 'eve', reason: 'new' };
+          const about = { addresses: [], dnsNames: [], addedAt: now, by: 'eve', reason: 'new' };
+          const entry = { ...about, name: `aws#${randomUUID()}*` };
           await scene.done(scene.first());
           const audit = scene.audit({ action: 'allow' });
           return ({ register }) => register.allowMachine(entry, audit);
@@ -232,16 +233,17 @@ describeOnEmulators(byTier({ default: ['DynamoDB Local'], deep: bothEmulators })
         await made.store.findVerdict(randomUUID(), now);
         await made.store.findIdentity(scene.a);
         await made.store.findLock(`node#${scene.n}`);
+        await made.store.findMachine('tpm#1');
         await made.store.lookup(look);
         await made.store.recall(randomUUID(), { requester: 'x', from: now }, now);
       });
       const recalled = calls.at(-1);
-      const [verdict, identity, lock, ...looks] = calls.slice(0, -1);
+      const [verdict, identity, lock, machine, ...looks] = calls.slice(0, -1);
       expect(recalled?.operation).toBe('DynamoDB_20120810.BatchGetItem');
       expect(JSON.parse(recalled!.body.toString())).toMatchObject({
         RequestItems: { [tableName]: { ConsistentRead: true } },
       });
-      for (const call of [verdict!, identity!, lock!])
+      for (const call of [verdict!, identity!, lock!, machine!])
         expect(JSON.parse(call.body.toString())).toMatchObject({ ConsistentRead: true });
       expect(looks.map(({ operation }) => operation)).toEqual(['DynamoDB_20120810.TransactGetItems']);
       const { TransactItems: items } = JSON.parse(looks[0]!.body.toString()) as {

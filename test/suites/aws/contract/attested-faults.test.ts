@@ -10,7 +10,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dynamoDbAttestations } from '../../../../adapters/dynamodb/attestations.ts';
 import { dynamoDbCaStore } from '../../../../adapters/dynamodb/ca.ts';
 import { ledgerClientConfig } from '../../../../adapters/dynamodb/ledger.ts';
-import { kmsClientConfig, kmsKey } from '../../../../adapters/aws/kms-signer.ts';
+import { kmsChallengeKey } from '../../../../adapters/aws/kms-challenge-key.ts';
+import { kmsClientConfig } from '../../../../adapters/aws/kms-client.ts';
+import { kmsKey } from '../../../../adapters/aws/kms-signer.ts';
 import { invocationClientConfig } from '../../../../adapters/lambda/invocation.ts';
 import type { HttpEvent, HttpHandler } from '../../../../adapters/lambda/http.ts';
 import { loopbackCaller } from '../../../../dev/serve/loopback-caller.ts';
@@ -61,7 +63,12 @@ describe.skipIf(skip)('attest and sign over DynamoDB', () => {
     keyArn = made.KeyMetadata!.Arn!;
     certificatesTable = await createCertificatesTable(direct, 'certificates');
     const store = dynamoDbCaStore(direct, certificatesTable);
-    await createAuthority(cluster.cas.get('ca')!, kmsKey(kms, keyArn), store, { now: Date.now(), randomBytes });
+    await createAuthority(cluster.cas.get('ca')!, {
+      cas: cluster.cas,
+      key: () => kmsKey(kms, keyArn),
+      store,
+      origin: () => ({ now: Date.now(), randomBytes }),
+    });
   });
   afterAll(async () => {
     direct?.destroy();
@@ -78,7 +85,8 @@ describe.skipIf(skip)('attest and sign over DynamoDB', () => {
     now: () => number,
   ): Promise<Functions & { stop(): Promise<void> }> {
     const world = { caller: loopbackCaller, dynamodb, now, randomBytes, log: () => {} };
-    const attest = createAttestService(cluster, { attestationsTable }, { ...world, aws: platform.ports });
+    const challengeKey = (arn: string) => kmsChallengeKey(arn, kms);
+    const attest = createAttestService(cluster, { attestationsTable }, { ...world, aws: platform.ports, challengeKey });
     const lambda = await startLambda(() => attest);
     const client = new LambdaClient({ ...emulator.client, ...invocationClientConfig, endpoint: lambda.url });
     const caKeys = new Map([['ca', keyArn]]);

@@ -1,5 +1,6 @@
-/** `countersign ca init|show` against a ca function that really runs, as its bundle, under a role of its own. */
+/** `countersign ca init|show` and `kubeadm sign` against a ca function that really runs, as its bundle, under a role of its own. */
 import { randomUUID, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { CreateRoleCommand, IAMClient, PutRolePolicyCommand } from '@aws-sdk/client-iam';
@@ -8,12 +9,14 @@ import { CreateFunctionCommand, LambdaClient, waitUntilFunctionActiveV2 } from '
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { environmentNames } from '../../../../adapters/lambda/environment.ts';
-import { bundleCluster } from '../../../../core/configuration/bundled-configuration.ts';
+import { bundleAuthorities } from '../../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import { bundle } from '../../../../lib/bundle.ts';
-import { createCertificatesTable } from '../../../harness/aws/tables.ts';
+import { createAttestationsTable, createCertificatesTable } from '../../../harness/aws/tables.ts';
 import { byTier } from '../../../harness/determinism/tier.ts';
-import { zip } from '../../../harness/lambda/zip.ts';
+import { zip } from '../../../../acceptance/resources/zip.ts';
+import { temporaryFolder } from '../../../harness/processes/processes.ts';
+import { generate } from '../../../unit/cli/kubeadm/control-plane.ts';
 import { run } from '../../../unit/cli/run.ts';
 import { bothEmulators, describeOnEmulators } from './emulators.ts';
 
@@ -25,6 +28,7 @@ clusters:
       ca: {subject: {commonName: prod}}
       web: {subject: {commonName: web}, keySpec: P-384}
     profiles: {kubernetes.io/kubelet-serving: {ca: ca}}
+    kubeadm: {cas: {kubernetes: ca}, nodes: {cp-1: [10.0.0.11]}}
 `,
   'countersign.yaml',
 );
@@ -34,7 +38,7 @@ const { files } = bundle({
   root: join(import.meta.dirname, '../../../..'),
   entry: 'lambdas/ca/index.ts',
   // It obeys the endpoints of the emulators, as no deployed bundle does.
-  constants: { __COUNTERSIGN_CLUSTER__: bundleCluster(cluster), __COUNTERSIGN_EMULATED_AWS__: 'by a test' },
+  constants: { __COUNTERSIGN_CLUSTER__: bundleAuthorities(cluster), __COUNTERSIGN_EMULATED_AWS__: 'by a test' },
 });
 
 describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (name, emulator) => {
@@ -58,6 +62,7 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
     const kms = new KMSClient(client);
     const lambda = new LambdaClient(client);
     const table = await createCertificatesTable(new DynamoDBClient(client), `cli-${randomUUID()}`);
+    const locks = await createAttestationsTable(new DynamoDBClient(client), `cli-${randomUUID()}`);
     const create = async (KeySpec: 'ECC_NIST_P256' | 'ECC_NIST_P384') =>
       (await kms.send(new CreateKeyCommand({ KeySpec, KeyUsage: 'SIGN_VERIFY' }))).KeyMetadata!.Arn!;
     webKey = await create('ECC_NIST_P384');
@@ -72,12 +77,14 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
           'kms:GetPublicKey',
           'dynamodb:GetItem',
           'dynamodb:PutItem',
+          'dynamodb:UpdateItem',
         ]),
         Code: { ZipFile: zip(files) },
         Environment: {
           Variables: {
             [environmentNames.cluster]: 'prod',
             [environmentNames.certificatesTable]: table,
+            [environmentNames.attestationsTable]: locks,
             [environmentNames.caKeys]: JSON.stringify({ ca: await create('ECC_NIST_P256'), web: webKey }),
           },
         },
@@ -122,11 +129,45 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
     expect([unknown.code, unknown.err]).toEqual([4, expect.stringMatching(/no CA other; it has ca, web/)]);
   });
 
+  test('the certificates of a kubeadm control plane: signed with KMS, recorded, and the same again', async () => {
+    const folder = temporaryFolder('kubeadm-cli');
+    const folders = { kubeconfigs: folder.path, pki: join(folder.path, 'pki') };
+    const wanted = ['apiserver', 'admin.conf', 'super-admin.conf', 'etcd-server'] as const;
+    generate(folders, wanted, (_, spec) => ({
+      ...spec,
+      ...(spec.sans === undefined
+        ? {}
+        : {
+            sans: { ...spec.sans, dns: spec.sans.dns!.filter((each) => each !== 'k8s.example.com'), ip: ['10.0.0.11'] },
+          }),
+    }));
+    await countersign('ca init --cluster prod');
+    const sign = async () => {
+      const ran = await countersign(`kubeadm sign --cluster prod --dir ${folder.path} -o json`);
+      expect(ran.code).toBe(0);
+      return JSON.parse(ran.out) as { certificates: { name: string; done: string }[]; leftOut: { name: string }[] };
+    };
+    const first = await sign();
+    expect(first.certificates.map(({ name: made, done }) => [made, done])).toEqual([
+      ['apiserver', 'written'],
+      ['admin.conf', 'written'],
+    ]);
+    // No CA of etcd, and no word for the super administrator.
+    expect(first.leftOut.map(({ name: left }) => left).toSorted()).toEqual(['etcd-server', 'super-admin.conf']);
+    const [certificate, ca] = ['apiserver', 'ca'].map(
+      (file) => new X509Certificate(readFileSync(join(folders.pki, `${file}.crt`))),
+    ) as [X509Certificate, X509Certificate];
+    expect([ca.subject, certificate.checkIssued(ca) && certificate.verify(ca.publicKey)]).toEqual(['CN=prod', true]);
+    // The ledger has them.
+    expect((await sign()).certificates.map(({ done }) => done)).toEqual(['unchanged', 'unchanged']);
+    folder.remove();
+  });
+
   test('what an operator meets before the function: no function, no login, no region', async () => {
     const missing = await countersign('ca show --cluster test');
     expect([missing.code, missing.err]).toEqual([4, expect.stringMatching(/no function countersign-test-ca/)]);
-    const nobody = await countersign('ca show --cluster prod', { AWS_ACCESS_KEY_ID: undefined });
-    expect([nobody.code, nobody.err]).toEqual([3, expect.stringMatching(/log in to AWS/)]);
+    const anonymous = await countersign('ca show --cluster prod', { AWS_ACCESS_KEY_ID: undefined });
+    expect([anonymous.code, anonymous.err]).toEqual([3, expect.stringMatching(/log in to AWS/)]);
     for (const region of [undefined, '']) {
       const nowhere = await countersign('ca show --cluster prod', { AWS_REGION: region });
       expect([nowhere.code, nowhere.err]).toEqual([3, expect.stringMatching(/[Rr]egion.*\n.*--region, or AWS_REGION/)]);
@@ -144,7 +185,7 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
       AWS_SECRET_ACCESS_KEY: login!.SecretAccessKey!,
       AWS_SESSION_TOKEN: login!.SessionToken!,
     });
-    // LocalStack lets everybody do everything.
+    // LocalStack does not check permissions.
     expect([ran.code, ran.err]).toEqual(
       name === 'LocalStack' ? [0, ''] : [3, expect.stringMatching(/AccessDenied.*lambda:InvokeFunction/)],
     );

@@ -1,10 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { DynamoDBClient, GetItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
+import { DynamoDBClient, GetItemCommand, PutItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { dynamoDbCertificateReads } from '../../../../adapters/dynamodb/certificate-reads.ts';
 import { dynamoDbLedger, ledgerClientConfig } from '../../../../adapters/dynamodb/ledger.ts';
 import { ThrottledError } from '../../../../core/ports/errors.ts';
 import type { CertificateLedger, Intent, LedgerResult } from '../../../../core/ports/certificate-ledger.ts';
 import { certificateLedgerContract, intentFixture } from '../../../contract/certificate-ledger.ts';
+import { certificateReadsContract, ownDay } from '../../../contract/certificate-reads.ts';
 import { startAwsProxy } from '../../../harness/aws/proxy.ts';
 import type { AwsFault, AwsProxy } from '../../../harness/aws/proxy.ts';
 import { createCertificatesTable } from '../../../harness/aws/tables.ts';
@@ -29,6 +31,18 @@ describeOnEmulators(byTier({ default: ['DynamoDB Local'], deep: bothEmulators })
       other: open(otherTable),
       reopen: async () => open(table),
       close: async () => clients.forEach((client) => client.destroy()),
+    };
+  });
+
+  certificateReadsContract(`DynamoDB (${name})`, async () => {
+    const client = clientOf(emulator());
+    const tableName = await createCertificatesTable(client, `reads-${randomUUID()}`);
+    const otherName = await createCertificatesTable(client, `others-${randomUUID()}`);
+    return {
+      ledger: dynamoDbLedger({ client, tableName, randomBytes }),
+      reads: dynamoDbCertificateReads({ client, tableName }),
+      other: dynamoDbCertificateReads({ client, tableName: otherName }),
+      close: async () => client.destroy(),
     };
   });
 
@@ -148,7 +162,7 @@ describeOnEmulators(byTier({ default: ['DynamoDB Local'], deep: bothEmulators })
       expect(answer).toEqual({ kind: 'found', found: { ...intent, state: 'intent', attempt: 1 } });
     });
 
-    test('an open whose answer was lost, and which somebody took over meanwhile, is no longer ours', async () => {
+    test('an open whose answer was lost, and which another process took over meanwhile, is no longer ours', async () => {
       const intent = intentFixture();
       const first = proxy.calls.length + 1;
       proxy.inject = async ({ number }) => {
@@ -217,6 +231,36 @@ describeOnEmulators(byTier({ default: ['DynamoDB Local'], deep: bothEmulators })
       await ledger.find(randomUUID());
       const bodies = proxy.calls.slice(before).map(({ body }) => JSON.parse(body.toString('utf8')) as object);
       expect(bodies).toMatchObject([{ ConsistentRead: true }]);
+    });
+
+    test('a list reads the partitions of one day at a time, and no more pages than its caller uses; CAs are not in it', async () => {
+      const from = ownDay();
+      const day = 86_400_000;
+      const ca = { pk: { S: 'ca#web#aa' }, serial: { S: '0fa5' }, notAfter: { N: String(from) } };
+      const expiry = { S: `${new Date(from).toISOString().slice(0, 10)}#5` };
+      await direct.send(new PutItemCommand({ TableName: tableName, Item: { ...ca, expiry } }));
+      const fives = Array.from({ length: 101 }, (_, i) => intentFixture({ serial: `${i}a5`, notAfter: from + 1 + i }));
+      const later = intentFixture({ serial: 'aa', notAfter: from + 2 * day });
+      await Promise.all([...fives, later].map((intent) => other.open(intent)));
+      const reads = dynamoDbCertificateReads({ client, tableName });
+      const list = reads.listByExpiry({ from, to: from + 30 * day })[Symbol.asyncIterator]();
+      const first = proxy.calls.length;
+      const calls = () => proxy.calls.length - first;
+      expect((await list.next()).value).toMatchObject({ uid: fives[0]!.uid });
+      expect(calls()).toBe(16);
+      for (let i = 1; i < 99; i += 1) await list.next();
+      expect(calls()).toBe(16);
+      // The CA took a place of the first page.
+      expect((await list.next()).value).toMatchObject({ uid: fives[99]!.uid });
+      expect((await list.next()).value).toMatchObject({ uid: fives[100]!.uid });
+      expect(calls()).toBe(17);
+      expect((await list.next()).value).toMatchObject({ uid: later.uid });
+      expect(calls()).toBe(17 + 32);
+      await list.return?.(undefined);
+      expect(calls()).toBe(17 + 32);
+      expect(await reads.findSerial('0fa5')).toBeUndefined();
+      const bodies = proxy.calls.slice(first).map(({ body }) => JSON.parse(body.toString('utf8')) as object);
+      for (const body of bodies.slice(0, 49)) expect(body).toMatchObject({ IndexName: 'expiry', Limit: 100 });
     });
 
     test('a table that is not there is no throttling', async () => {

@@ -1,6 +1,6 @@
 /**
  * `countersign aws preflight` asks an AWS that answers. Service Quotas, which no emulator has for KMS, is a strict fake; the
- * services of a region are in LocalStack as AWS published them. In MiniStack they are missing, and nobody may write them.
+ * services of a region are in LocalStack as AWS published them. In MiniStack they are missing, and cannot be written.
  */
 import { CloudFormationClient, CreateStackCommand, waitUntilStackCreateComplete } from '@aws-sdk/client-cloudformation';
 import { CreateRoleCommand, CreateUserCommand, DeleteRoleCommand, IAMClient } from '@aws-sdk/client-iam';
@@ -21,7 +21,7 @@ import { emulatedRegion } from '../../../harness/aws/emulator.ts';
 import { startFakeServiceQuotas, type FakeServiceQuotas } from '../../../harness/fake-aws/service-quotas.ts';
 import { createFakeAws } from '../../../harness/fake-aws/world.ts';
 import { byTier } from '../../../harness/determinism/tier.ts';
-import { zip } from '../../../harness/lambda/zip.ts';
+import { zip } from '../../../../acceptance/resources/zip.ts';
 import { run } from '../../../unit/cli/run.ts';
 import { bothEmulators, describeOnEmulators } from './emulators.ts';
 
@@ -240,7 +240,7 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
       const { others } = await preflight(mine, session);
       const unknown = others.filter(({ result }) => result === 'unknown');
       expect(new Set(unknown.map(({ permission }) => permission)), lacking).toEqual(
-        // MiniStack lets everybody read these settings.
+        // MiniStack does not check the permission to read these settings.
         new Set(lacking === 'lambda:GetAccountSettings' ? [] : [lacking]),
       );
     }

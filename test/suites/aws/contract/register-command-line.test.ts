@@ -177,7 +177,7 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
     );
   });
 
-  test('no stack, another stack, no table, no login, nobody there', async () => {
+  test('no stack, another stack, no table, no login, no endpoint', async () => {
     const list = (...argv: readonly string[]) => ['tofu', 'list', ...argv];
     const none = await countersign(list('--cluster', 'none'));
     expect([none.code, none.err]).toEqual([4, expect.stringMatching(/no stack countersign-none .*\n.*--table/)]);
@@ -185,8 +185,8 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
     expect([table.code, table.err]).toEqual([4, expect.stringMatching(/no such table/)]);
     const named = await countersign(list('--cluster', 'none'), { COUNTERSIGN_ATTESTATIONS_TABLE: tableName });
     expect([named.code, named.err]).toEqual([0, '']);
-    const nobody = await countersign(list('--cluster', cluster), { AWS_ACCESS_KEY_ID: undefined });
-    expect([nobody.code, nobody.err]).toEqual([3, expect.stringMatching(/log in to AWS/)]);
+    const anonymous = await countersign(list('--cluster', cluster), { AWS_ACCESS_KEY_ID: undefined });
+    expect([anonymous.code, anonymous.err]).toEqual([3, expect.stringMatching(/log in to AWS/)]);
     const nowhere = await countersign(list('--cluster', cluster), { AWS_REGION: undefined });
     expect([nowhere.code, nowhere.err]).toEqual([3, expect.stringMatching(/[Rr]egion.*\n.*--region, or AWS_REGION/)]);
     const deaf = await countersign(list('--cluster', cluster), { AWS_ENDPOINT_URL: 'http://127.0.0.1:9' });
@@ -194,7 +194,7 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
   });
 
   test('what an operator may not is told by its name, and nothing is changed', async () => {
-    // LocalStack lets everybody do everything.
+    // LocalStack does not check permissions.
     const denied = (said: RegExp, otherwise = ''): readonly unknown[] =>
       name === 'LocalStack' ? [0, otherwise] : [3, expect.stringMatching(said)];
     await used(made, recordOf('worker-3', 'd'));

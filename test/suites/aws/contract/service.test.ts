@@ -1,4 +1,5 @@
 /** The ca and the sign function over real KMS keys and a real table: made once, checked at start, and never trusted blindly. */
+import { noRevocations } from '../../../harness/stack/no-crls.ts';
 import { randomBytes, randomUUID, X509Certificate } from 'node:crypto';
 import {
   DeleteItemCommand,
@@ -13,15 +14,17 @@ import type { KeySpec } from '@aws-sdk/client-kms';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { dynamoDbCaStore } from '../../../../adapters/dynamodb/ca.ts';
 import { ledgerClientConfig } from '../../../../adapters/dynamodb/ledger.ts';
-import { kmsClientConfig, kmsKey } from '../../../../adapters/aws/kms-signer.ts';
+import { kmsClientConfig } from '../../../../adapters/aws/kms-client.ts';
+import { kmsKey } from '../../../../adapters/aws/kms-signer.ts';
 import type { HttpAnswer } from '../../../../adapters/lambda/http.ts';
 import { loopbackCaller } from '../../../../dev/serve/loopback-caller.ts';
 import { createAuthority } from '../../../../core/ca/create-authority.ts';
 import type { CaRecord } from '../../../../core/ca/authority.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
-import type { ClusterConfiguration } from '../../../../core/configuration/model/cluster.ts';
+import type { CaConfiguration, ClusterConfiguration } from '../../../../core/configuration/model/cluster.ts';
 import { createCaHandler } from '../../../../lambdas/ca/handler.ts';
-import type { CaHandler, OperatorAnswer } from '../../../../lambdas/ca/handler.ts';
+import type { CaHandler } from '../../../../lambdas/ca/handler.ts';
+import type { OperatorAnswer } from '../../../../lambdas/ca/actions/cas.ts';
 import type { CallLogEntry } from '../../../../adapters/lambda/log.ts';
 import { createSignService } from '../../../../lambdas/sign/service.ts';
 import { startAwsProxy } from '../../../harness/aws/proxy.ts';
@@ -77,8 +80,10 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (_,
   function caFunction(of: ClusterConfiguration = cluster, arn = keyArn): CaHandler {
     return createCaHandler({
       connect: () => ({
+        ...noRevocations,
         cluster: of.name,
         cas: of.cas,
+        profiles: of.profiles,
         key: () => kmsKey(kms, arn),
         store: dynamoDbCaStore(dynamodb, table),
         origin: () => ({ now: Date.now(), randomBytes }),
@@ -93,7 +98,7 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (_,
 
   // No profile here demands a proof.
   const noLambda = (): never => {
-    throw new Error('nobody is to be asked');
+    throw new Error('this test allows no invocation of attest');
   };
 
   /** As in a new process, with what it logs. */
@@ -101,7 +106,7 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (_,
     const log: CallLogEntry[] = [];
     const handler = createSignService(
       of,
-      { certificatesTable: table, attestationsTable, caKeys: new Map([['ca', arn]]) },
+      { certificatesTable: table, attestationsTable, caKeys: new Map([...of.cas.keys()].map((name) => [name, arn])) },
       {
         caller: loopbackCaller,
         dynamodb,
@@ -117,6 +122,28 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (_,
     const get = (path: string): Promise<HttpAnswer> => handler(eventFixture({ path }));
     return { log, post, get };
   }
+
+  test('a CA that awaits its import holds up neither what is published nor the CA that it replaces', async () => {
+    const made = await initialise();
+    if (!made.ok) throw new Error(made.message);
+    const { name: replaces, keySpec, signatureAlgorithm, subject, pathLen } = cluster.cas.get('ca')!;
+    const next: CaConfiguration = {
+      name: 'next',
+      replaces,
+      keySpec,
+      signatureAlgorithm,
+      subject,
+      pathLen,
+      kind: 'imported',
+      keyMaterial: 'kms',
+    };
+    const sign = signFunction({ ...cluster, cas: new Map([...cluster.cas, ['next', next]]) });
+    for (const path of ['trust-bundle', 'trust-bundles', 'revoked', 'healthz'])
+      expect([path, (await sign.get(`/v1/clusters/prod/${path}`)).statusCode]).toEqual([path, 200]);
+    expect((await sign.get('/v1/clusters/prod/trust-bundle')).body).toBe(made.certificatePem);
+    expect((await sign.get('/v1/clusters/prod/trust-bundle/next')).statusCode).toBe(503);
+    expect((await sign.post(csrFixture())).statusCode).toBe(200);
+  });
 
   test('a CA is made, shown, trusted, and signs', async () => {
     const made = await initialise();
@@ -174,7 +201,7 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (_,
   });
 
   describe('nothing is signed, and an alarm is raised,', () => {
-    /** A table whose CA is changed behind everybody's back. */
+    /** Changes the CA item in the table, as an attacker who may write it could. */
     async function tamper(change: (item: Record<string, AttributeValue>) => void): Promise<void> {
       const pk = `ca#ca#${new X509Certificate(certificateOf(await initialise())).fingerprint256.replaceAll(':', '').toLowerCase()}`;
       const { Item: item } = await dynamodb.send(new GetItemCommand({ TableName: table, Key: { pk: { S: pk } } }));
@@ -187,10 +214,9 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (_,
       const kept: CaRecord[] = [];
       const add = async (record: CaRecord) => kept.push(record) > 0;
       const store = { find: async () => kept[0], add };
-      await createAuthority(cluster.cas.get('ca')!, kmsKey(kms, await createKey('ECC_NIST_P256')), store, {
-        now: Date.now(),
-        randomBytes,
-      });
+      const key = kmsKey(kms, await createKey('ECC_NIST_P256'));
+      const origin = () => ({ now: Date.now(), randomBytes });
+      await createAuthority(cluster.cas.get('ca')!, { cas: cluster.cas, key: () => key, store, origin });
       return kept[0]!.certificate;
     }
 
@@ -213,7 +239,7 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (_,
         /was made with another key/,
       ],
       [
-        'when the configured key is another, and somebody wrote that one into the record',
+        'when the configured key is another, and an attacker wrote that one into the record',
         async () => {
           const other = await createKey('ECC_NIST_P256');
           await tamper((item) => (item['caKeyId'] = { S: other }));

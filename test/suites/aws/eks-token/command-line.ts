@@ -38,7 +38,7 @@ export async function aws(
   return JSON.parse(stdout);
 }
 
-/** `aws eks get-token`, which asks nobody: it signs. */
+/** `aws eks get-token`, which makes no call: it signs. */
 export async function getToken(
   region: string,
   clusterName: string,

@@ -42,7 +42,7 @@ describe.skipIf(skip)('a token of the real aws eks get-token', () => {
   });
   afterAll(() => sts.close());
 
-  /** As whoever forwards it: STS, or the API server's webhook. */
+  /** Sends it to STS, as the API server's webhook does. */
   function forward(url: string, header: string) {
     const { host, pathname, search } = new URL(url);
     const headers = { 'x-k8s-aws-id': header, accept: 'application/json' };

@@ -99,9 +99,9 @@ test.skipIf(skip).each(Object.entries(scripts))(
       ),
       regionCertificates: aws.regionCertificates(region),
     });
-    const attest = (signerName: string) => {
+    const attest = async (signerName: string) => {
       const bound = { audience, signerName, nodeName: privateDnsName, spki: request.publicKey.spki };
-      const examined = provider.examine({
+      const examined = await provider.examine({
         ...evidence,
         request,
         nodeName: privateDnsName,

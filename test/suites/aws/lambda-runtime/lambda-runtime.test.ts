@@ -8,7 +8,7 @@ import { createRequire } from 'node:module';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuthorizerAnswer } from '../../../../lambdas/authorizer/authorizer.ts';
 import type { HttpAnswer } from '../../../../adapters/lambda/http.ts';
-import type { OperatorAnswer } from '../../../../lambdas/ca/handler.ts';
+import type { OperatorAnswer } from '../../../../lambdas/ca/actions/cas.ts';
 import {
   attestEvent,
   clientRequest,
@@ -113,7 +113,7 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
       expect(answers.map(outcomeOf)).toEqual(['200 issued', '200 issued']);
       const [leaf, again] = answers.map(certificateIn) as [X509Certificate, X509Certificate];
       const ca = await trusted();
-      expect(leaf.subject).toBe('O=dev\nCN=somebody');
+      expect(leaf.subject).toBe('O=dev\nCN=jane');
       expect(leaf.checkIssued(ca) && leaf.verify(ca.publicKey)).toBe(true);
       expect(again.raw).toEqual(leaf.raw);
       expect(deployed.aws.count(signCalls) - before).toBe(1);
@@ -232,8 +232,8 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
     test.each<readonly [string, () => unknown, string | undefined]>([
       ['lets in a token of its issuer, RS256', () => eventOf(freshToken()), undefined],
       ['lets in a token of its issuer, ES256', () => eventOf(freshToken({ key: ecKey })), undefined],
-      ['nobody without a token', () => eventOf(undefined), 'TokenMissing'],
-      ['nobody else’s token', () => eventOf(freshToken({ key: strangerKey })), 'KeyUnknown'],
+      ['no caller without a token', () => eventOf(undefined), 'TokenMissing'],
+      ['no token with an unknown key', () => eventOf(freshToken({ key: strangerKey })), 'KeyUnknown'],
       [
         'no token that another has signed in its issuer’s name',
         () => eventOf(freshToken({ key: { ...strangerKey, kid: 'rsa' } })),

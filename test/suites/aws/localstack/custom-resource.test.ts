@@ -14,9 +14,9 @@ import { createStack, type TemplateResource } from '../../../harness/aws/sdk-sta
 import type { Emulator } from '../../../harness/aws/emulator.ts';
 import { requireLocalStack, startLocalStack } from '../../../harness/aws/localstack.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
-import { zip } from '../../../harness/lambda/zip.ts';
+import { zip } from '../../../../acceptance/resources/zip.ts';
 
-/** Whoever else's LocalStack it is, it has no plugin of ours. */
+/** A LocalStack that this suite did not start has no plugin of ours. */
 const skip = (await requireLocalStack()).skip || Boolean(process.env['AWS_ENDPOINT_URL']);
 
 /** Writes down what it is told and answers as its resource's properties say. */

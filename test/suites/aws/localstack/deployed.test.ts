@@ -1,7 +1,4 @@
-import { execFile } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { checks } from '../../../conformance/checks.ts';
 import { runConformance } from '../../../conformance/conformance.ts';
@@ -16,17 +13,16 @@ import {
   settled,
   type CsrObject,
 } from '../../../harness/stack/requests.ts';
-import { compileCache } from '../../../harness/processes/processes.ts';
 import { onlyDeep } from '../../../harness/determinism/tier.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { defineCounting, jsonOf, postAgain } from '../../control-plane/end-to-end/kms-counting.ts';
 import { describeSigning, type SigningWorld } from '../../control-plane/end-to-end/signing-suite.ts';
 import { startAttestedSigner, type AttestedSigner } from './attested-signer.ts';
+import { countersign as runCommand } from './command-line.ts';
 import { defineMachines, installApprover } from './machines.ts';
 
-const commandLine = join(import.meta.dirname, '../../../../cli/countersign.ts');
 const missing = [await requireTools('etcd', 'kube-apiserver', 'kubectl'), await requireLocalStack()];
-/** Whoever else's LocalStack it is, it runs functions where they do not meet our proxy. */
+/** A LocalStack that this suite did not start runs functions where they do not meet our proxy. */
 const notOurs = Boolean(process.env['AWS_ENDPOINT_URL']);
 
 /** One deployment for all of it, with attestation; a deployment without it is in aws/ministack. */
@@ -66,18 +62,7 @@ describeSigning({
 type World = () => SigningWorld & { readonly signer: AttestedSigner };
 
 function defineDeployment(world: World): void {
-  /** As an operator types it, logged in to this AWS. */
-  async function countersign(...args: readonly string[]): Promise<{ status: unknown; out: string }> {
-    const { emulator } = world().signer;
-    const env = { ...emulator.environment, ...compileCache(), PATH: process.env['PATH'] };
-    try {
-      const { stdout } = await promisify(execFile)(process.execPath, [commandLine, ...args], { env, timeout: 60_000 });
-      return { status: 0, out: stdout };
-    } catch (error) {
-      const { code, stderr } = error as { code?: unknown; stderr?: string };
-      return { status: code, out: stderr ?? '' };
-    }
-  }
+  const countersign = (...args: readonly string[]) => runCommand(world().signer, ...args);
 
   test('is whole, but for what LocalStack does not know', () => {
     expect(world().signer.passedOver).toEqual(['AWS::Logs::MetricFilter']);
@@ -94,7 +79,23 @@ function defineDeployment(world: World): void {
     expect(JSON.parse(out)).toMatchObject({ name: 'ca', keyId: expect.stringMatching(/^arn:aws:kms:/) as unknown });
   });
 
-  test('keeps that CA, whoever wants another', async () => {
+  test('shows that no CA replaces it, and who trusts it', async () => {
+    const { plane } = world();
+    // Two days, because each of the default 366 costs sixteen queries.
+    const place = ['--cluster', 'demo', '--name', 'ca', '--kubeconfig', plane.adminKubeconfig, '--days', '2'];
+    const { status, out } = await countersign('ca', 'rotate', ...place, '-o', 'json');
+    expect(status, out).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({
+      phase: 'noSuccessor',
+      old: { configured: true, inForce: true, keyId: expect.stringMatching(/^arn:aws:kms:/) as unknown },
+      certificates: { count: expect.any(Number) as unknown },
+      findings: [],
+    });
+    const { consumers } = JSON.parse(out) as { consumers: readonly { place: string; state: string }[] };
+    expect(consumers.find(({ place: where }) => where.includes('client-ca-file'))).toMatchObject({ state: 'oldOnly' });
+  });
+
+  test('keeps that CA when an operator runs ca init again', async () => {
     const { signer } = world();
     const [before, calls] = [await signer.caPem(), signer.kms.count(signOperation)];
     const { status, out } = await countersign('ca', 'init', '--cluster', 'demo');

@@ -12,6 +12,7 @@ import { approverManifest, clusterPath, installRelay, type RelayIdentity } from 
 import { certificatePemOf, conditionOf, eventually, readRequest } from '../../../harness/stack/requests.ts';
 import { jsonOf } from '../../control-plane/end-to-end/kms-counting.ts';
 import type { SigningWorld } from '../../control-plane/end-to-end/signing-suite.ts';
+import { countersign } from './command-line.ts';
 import { account, region, servingName, signerName, type AttestedSigner } from './attested-signer.ts';
 
 /** The relay as approver, also of the two signers that demand a proof. */
@@ -87,6 +88,18 @@ export function defineMachines(world: () => SigningWorld & { readonly signer: At
   /** Logs in with the one bootstrap token there is. */
   const token = (): Promise<ApiClient> => world().plane.client({ token: 'abcdef.0123456789abcdef' });
 
+  async function askSign(object: object) {
+    const { signer } = world();
+    const answer = await signer.fetch(`${signer.url}${clusterPath}/sign`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: new Uint8Array(Buffer.from(JSON.stringify(object))),
+      signal: AbortSignal.timeout(60_000),
+      redirect: 'manual',
+    });
+    return { status: answer.status, text: JSON.stringify(await jsonOf(answer)) };
+  }
+
   let worker: FakeInstance;
   let kubelet: ApiClient;
 
@@ -138,25 +151,84 @@ export function defineMachines(world: () => SigningWorld & { readonly signer: At
     await reaches('w1-serves', 'Approved, issued');
     const { subjectAltName } = new X509Certificate(certificatePemOf(await readRequest(world().plane, 'w1-serves')));
     expect(subjectAltName).toBe('DNS:w1, IP Address:10.0.0.7');
+  });
+
+  test('revoked by its name, it gets nothing any more: no renewal, no second first use, no serving or other certificate', async () => {
+    const { signer } = world();
+    const begun = Date.now();
+    const why = ['--reason', 'keyCompromise', '--note', 'suite'];
+    const revoked = await countersign(
+      signer,
+      'cert',
+      'revoke',
+      '--node',
+      'w1',
+      ...why,
+      '--cluster',
+      'demo',
+      '-o',
+      'json',
+    );
+    expect(revoked.status, revoked.out).toBe(0);
+    const done = JSON.parse(revoked.out) as { locked: string[]; certificates: { serial: string }[]; crls: object[] };
+    // The first certificate, the renewal and the serving certificate; their keys are locked too.
+    expect(done.certificates).toHaveLength(3);
+    expect(done.locked.join()).toContain(`node w1, machine aws#aws/${account}/${region}/${worker.instanceId}`);
+    expect(done.locked.filter((text) => text.startsWith('key '))).toHaveLength(3);
+    expect(done.crls).toMatchObject([{ name: 'ca', signed: true, entries: 3 }]);
+
+    const asks: readonly (readonly [string, () => Promise<void>])[] = [
+      ['w1-renews-again', () => post(kubelet, 'w1-renews-again', evidenceOf(worker, 'w1'))],
+      [
+        'w1-serves-again',
+        () => {
+          const csr = { sans: { ip: ['10.0.0.7'], dns: ['w1'] } };
+          return post(
+            kubelet,
+            'w1-serves-again',
+            evidenceOf(worker, 'w1', { signerName: servingName, csr }),
+            servingName,
+          );
+        },
+      ],
+      [
+        'w1-joins-again',
+        async () => {
+          const client = await token();
+          await post(client, 'w1-joins-again', evidenceOf(worker, 'w1'));
+          client.close();
+        },
+      ],
+      [
+        'w1-renamed',
+        async () => {
+          const client = await token();
+          await post(client, 'w1-renamed', evidenceOf(worker, 'w9'));
+          client.close();
+        },
+      ],
+    ];
+    for (const [name, ask] of asks) {
+      await ask();
+      expect([name, await denial(name)]).toMatchObject([name, { status: 'True', reason: 'Locked' }]);
+    }
     kubelet.close();
+    // Sign by itself, as after a forged approval.
+    const forged = requestFor({ signerName, request: evidenceOf(worker, 'w1').request });
+    expect(await askSign(forged)).toMatchObject({ status: 422, text: expect.stringContaining('Locked') as unknown });
+    expect(Date.now() - begun).toBeLessThan(60_000);
+    const listed = await countersign(signer, 'cert', 'revoked', '--cluster', 'demo', '-o', 'json');
+    expect(JSON.parse(listed.out)).toHaveLength(3);
   });
 
   test('asked straight, the sign function has attest asked first', async () => {
-    const { signer } = world();
-    async function ask(object: object) {
-      const answer = await signer.fetch(`${signer.url}${clusterPath}/sign`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: new Uint8Array(Buffer.from(JSON.stringify(object))),
-        signal: AbortSignal.timeout(60_000),
-        redirect: 'manual',
-      });
-      return { status: answer.status, text: JSON.stringify(await jsonOf(answer)) };
-    }
     const proved = requestFor({ signerName, request: evidenceOf(launch('w3'), 'w3').request });
-    expect(await ask(proved)).toMatchObject({ status: 200 });
+    expect(await askSign(proved)).toMatchObject({ status: 200 });
     const stolen = requestFor({ signerName, request: evidenceOf(launch('w3'), 'w3').request });
-    expect(await ask(stolen)).toMatchObject({ status: 422, text: expect.stringContaining('TofuNodeTaken') as unknown });
+    expect(await askSign(stolen)).toMatchObject({
+      status: 422,
+      text: expect.stringContaining('TofuNodeTaken') as unknown,
+    });
   });
 
   test('AWS was asked by the functions alone, about this account’s machines', () => {

@@ -100,6 +100,7 @@ const permitted: Readonly<Record<Who, Readonly<Record<string, Try>>>> = {
     'dynamodb:Scan': scan('attestations'),
     'dynamodb:PutItem': put('attestations', 'audit#suite'),
     'one record of the ledger: dynamodb:GetItem': get('certificates', 'uid#none'),
+    'a revocation: dynamodb:PutItem': put('certificates', 'revoked#suite'),
     'ec2:DescribeInstances': look,
   },
 };
@@ -118,7 +119,7 @@ const forbidden: Readonly<Record<Who, Readonly<Record<string, Try>>>> = {
     'a role that is not configured: sts:AssumeRole': ({ sts }) =>
       sts.send(new AssumeRoleCommand({ RoleArn: `arn:aws:iam::${account}:role/relay-demo`, RoleSessionName: 'suite' })),
   },
-  // Whoever holds the key cannot make up what it believes.
+  // The function that may use the CA key cannot write the verdicts that it believes.
   sign: {
     'the attestations table: dynamodb:PutItem': put('attestations', 'verdict#made-up'),
     'the attestations table: dynamodb:UpdateItem': ({ dynamodb }, { attestations }) =>
@@ -132,7 +133,10 @@ const forbidden: Readonly<Record<Who, Readonly<Record<string, Try>>>> = {
   operator: {
     ...keys,
     'the certificates table: dynamodb:Scan': scan('certificates'),
-    'the certificates table: dynamodb:PutItem': put('certificates', 'uid#suite'),
+    'the certificates table: dynamodb:UpdateItem': ({ dynamodb }, { certificates }) =>
+      dynamodb.send(new UpdateItemCommand({ TableName: certificates, Key: item('uid#none') })),
+    'the certificates table: dynamodb:DeleteItem': ({ dynamodb }, { certificates }) =>
+      dynamodb.send(new DeleteItemCommand({ TableName: certificates, Key: item('uid#none') })),
     'the attest function: lambda:InvokeFunction': invoke('attest'),
     'the sign function: lambda:InvokeFunction': invoke('sign'),
   },

@@ -1,4 +1,5 @@
 /** The whole way in an AWS that checks who calls: the relay assumes the caller role, and the HTTP API lets only that in. */
+import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { describe, expect, test } from 'vitest';
 import { httpClient } from '../../../conformance/http-client.ts';
 import { signAws } from '../../../conformance/sigv4.ts';
@@ -27,7 +28,27 @@ describeSigning({
       defineCounting(world);
     });
 
-    test('whoever has not assumed that role gets nothing by the same way', async () => {
+    test('the ca function issues a CRL with the rights of its role, and the relay’s role may read it', async () => {
+      const { signer } = world();
+      expect(await signer.issueCrls()).toMatchObject({
+        cluster: 'demo',
+        crls: [{ name: 'ca', issued: true, number: 1 }],
+      });
+      // It reads the CRL before, and the index of revocations, and finds nothing to do.
+      expect(await signer.issueCrls()).toMatchObject({ crls: [{ ok: true, issued: false, number: 1 }] });
+      const get = (path: string) =>
+        signer.fetch(`${signer.url}/v1/clusters/demo/${path}`, {
+          method: 'GET',
+          headers: {},
+          signal: AbortSignal.timeout(60_000),
+          redirect: 'manual',
+        });
+      const crl = await get('crl/ca');
+      expect([crl.status, crl.headers.get('content-type')]).toEqual([200, 'application/pkix-crl']);
+      expect((await get('revoked')).status).toBe(200);
+    });
+
+    test('a caller that has not assumed that role is refused at the same door', async () => {
       const { plane, signer } = world();
       const alice = await readRequest(plane, 'alice');
       expect((await postAgain(signer, alice)).status).toBe(200);
@@ -49,7 +70,16 @@ async function startSigner() {
   // What a pod gets with an IAM role for its service account, short of the exchange of its token.
   const base = await deployment.relay('demo');
   const url = new URL(signUrl).origin;
-  const signer: CountedSigner & { readonly fetchUnsigned: typeof unsigned.fetch } = {
+  const lambda = new LambdaClient(client);
+  const signer: CountedSigner & {
+    readonly fetchUnsigned: typeof unsigned.fetch;
+    readonly issueCrls: () => Promise<unknown>;
+  } = {
+    async issueCrls() {
+      const Payload = JSON.stringify({ action: 'crl' });
+      const answer = await lambda.send(new InvokeCommand({ FunctionName: 'countersign-demo-ca', Payload }));
+      return JSON.parse(Buffer.from(answer.Payload ?? []).toString('utf8')) as unknown;
+    },
     url,
     caPem: () => readTrustBundle({ url, fetch: signed.fetch }),
     kms: counted.kms,
@@ -64,6 +94,7 @@ async function startSigner() {
     fetch: signed.fetch,
     fetchUnsigned: unsigned.fetch,
     async stop() {
+      lambda.destroy();
       signed.close();
       unsigned.close();
       await counted.stop();

@@ -15,7 +15,7 @@ export interface Door {
   readonly settings: ClusterSettings;
   /** The output that says where it is. */
   readonly url: 'SignUrl' | 'JwtSignUrl';
-  /** As somebody who is let in. */
+  /** As a permitted caller. */
   readonly authorize: (deployment: MiniStackDeployment) => Promise<Authorize>;
 }
 

@@ -96,6 +96,8 @@ const permitted: Partial<Record<Who, Readonly<Record<string, Try>>>> = {
   ca: {
     'kms:Sign': (clients, { key }) => sign(clients, key),
     'dynamodb:GetItem': (clients, { table }) => get(clients, table),
+    'a CRL: dynamodb:DeleteItem': ({ dynamodb }, { table }) =>
+      dynamodb.send(new DeleteItemCommand({ TableName: table, Key: item('crl#none') })),
   },
   administrator: { 'kms:DescribeKey': ({ kms }, { key }) => kms.send(new DescribeKeyCommand({ KeyId: key })) },
 };
@@ -108,7 +110,7 @@ const forbidden: Readonly<Record<Who, Readonly<Record<string, Try>>>> = {
   sign: { ...keyActions, ...tableActions, ...elsewhere, ...functions },
   ca: {
     ...keyActions,
-    ...tableActions,
+    'dynamodb:Scan': tableActions['dynamodb:Scan'],
     'dynamodb:UpdateItem': ({ dynamodb }, { table }) =>
       dynamodb.send(new UpdateItemCommand({ TableName: table, Key: item('ca#ca#none') })),
     ...elsewhere,

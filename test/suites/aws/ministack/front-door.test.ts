@@ -155,13 +155,13 @@ describe.skipIf(skip)('the stacks in MiniStack, with signatures and permissions 
       const answer = await call(`${urlOf('demo')}/sign`, await authorize(), request);
       expect(answer).toMatchObject({ status: 403, outcome: null });
       expect(answer.text).toContain(why);
-      // Nobody was turned away for the request: brought by who may, it is issued.
+      // The request was not the reason of the refusal: from a permitted caller it is issued.
       const again = await call(`${urlOf('demo')}/sign`, signedAsRelay(caller), request);
       expect(again).toMatchObject({ status: 200, outcome: 'issued' });
     });
   });
 
-  describe('finding 2: for another role of the account, whom IAM lets call every API', () => {
+  describe('finding 2: for another role of the account, which IAM lets call every API', () => {
     const name = 'deployer';
     const principal = `arn:aws:sts::000000000000:assumed-role/${name}`;
     let stranger: SessionCredentials;
@@ -208,7 +208,7 @@ describe.skipIf(skip)('the stacks in MiniStack, with signatures and permissions 
     });
   });
 
-  test("let nobody but its own relay have a cluster's caller role", async () => {
+  test("let only its own relay assume a cluster's caller role", async () => {
     for (const [cluster, other] of [
       ['demo', 'other'],
       ['other', 'demo'],

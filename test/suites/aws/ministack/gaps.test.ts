@@ -57,7 +57,7 @@ describe.skipIf(skip)('MiniStack', () => {
     }
   }
 
-  test('does not evaluate kms: conditions: with them, nobody may sign what they permit', async () => {
+  test('does not evaluate kms: conditions: with them, what they permit is refused', async () => {
     const template = synthesiseClusters({ demo: {} }).templates.get('countersign-demo-state')!;
     const sign = (KeyId: string) => (kms: KMSClient) =>
       kms.send(

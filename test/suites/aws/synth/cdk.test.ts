@@ -74,7 +74,7 @@ describe.skipIf(skipped)('the configuration file', () => {
   });
 
   test.each([['deploy', 'countersign-own'], ['diff'], ['destroy', 'countersign-own', '--force'], ['bootstrap']])(
-    'is asked for where there is none: %s',
+    'is asked for where it is missing: %s',
     (...args) => {
       expect(cdk(args, empty)).toEqual({
         code: 3,

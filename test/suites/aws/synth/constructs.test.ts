@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
+import { inTables, permissionsNamed } from '../permissions/names.ts';
 import { alone, root, skipped, type Ran } from './offline.ts';
 
 interface Template {
@@ -69,7 +70,7 @@ describe.skipIf(skipped)('a project of a user', () => {
   });
 
   test('the compiler accepts it with the options of the page, and refuses a wrong property', () => {
-    // A comment that expects an error is an error where there is none.
+    // The compiler reports @ts-expect-error on a line without an error.
     const wrong = block('ts').replace(
       "name: 'prod'",
       "// @ts-expect-error The property is called name.\n    nam: 'prod'",
@@ -88,10 +89,15 @@ describe.skipIf(skipped)('a project of a user', () => {
 });
 
 describe.skipIf(skipped)('the examples', () => {
+  const examples = new Map<string, ReadonlyMap<string, Template>>();
   const made = (name: string): ReadonlyMap<string, Template> => {
+    const known = examples.get(name);
+    if (known !== undefined) return known;
     const outdir = join(folder.path, name);
     expect(app(`examples/cdk/${name}.ts`, outdir, root)).toEqual({ code: 0, out: '', err: '' });
-    return templates(outdir);
+    const stacks = templates(outdir);
+    examples.set(name, stacks);
+    return stacks;
   };
 
   test('one cluster', () => {
@@ -101,6 +107,17 @@ describe.skipIf(skipped)('the examples', () => {
     const filters = JSON.stringify(ofType(service, 'AWS::Logs::MetricFilter'));
     for (const name of ['Issued', 'Refused']) expect(filters).toContain(`"MetricName":"${name}"`);
     expect(ofType(service, 'AWS::CloudWatch::Dashboard')).toHaveLength(1);
+  });
+
+  test('a DNS name of the operator, with its record', () => {
+    const service = made('own-domain').get('countersign-prod');
+    const [record, ...others] = ofType(service, 'AWS::Route53::RecordSet');
+    expect(others).toEqual([]);
+    const [domain] = Object.entries(service?.Resources ?? {}).find(([, of]) => of.Type.endsWith('::DomainName')) ?? [];
+    expect(record).toMatchObject({
+      Name: 'sign.example.com.',
+      AliasTarget: { DNSName: { 'Fn::GetAtt': [domain, 'RegionalDomainName'] } },
+    });
   });
 
   test('two accounts: each role names the other', () => {
@@ -116,5 +133,35 @@ describe.skipIf(skipped)('the examples', () => {
     expect(JSON.stringify(ofType(cluster, 'AWS::IAM::Policy'))).toContain(
       `:iam::999900001111:role/${String(caller?.['RoleName'])}"`,
     );
+  });
+
+  /** Statements of what the examples make beside the constructs. */
+  const ofExamples: Readonly<Record<string, RegExp>> = {
+    'a role of the example, which its own account may assume': /^Operators - sts:AssumeRole :root$/,
+    'the rights of the operator policy, which test/unit/lib/constructs.test.ts compares with it':
+      /^OperatorsDefaultPolicy - (dynamodb|cloudformation|logs):\w+$/,
+    'to invoke the ca function, as aws/contract/command-line.test.ts does on MiniStack':
+      /^OperatorsDefaultPolicy - lambda:InvokeFunction$/,
+    'CDK’s own for a topic with enforceSSL': /^TopicPolicy AllowPublishThroughSSLOnly Deny sns:Publish \*$/,
+    'the role of a relay, whose other side is the caller role of the other account':
+      /^Relay(DefaultPolicy)? - sts:(AssumeRole|AssumeRoleWithWebIdentity)\b/,
+  };
+
+  test('has no statement but those that the tables of aws/permissions know, and its own', () => {
+    const files = readdirSync(join(root, 'examples/cdk')).filter((name) => name.endsWith('.ts'));
+    const used = new Set<string>();
+    const unknown = files.flatMap((file) => {
+      const name = file.replace('.ts', '');
+      return [...made(name)].flatMap(([stack, template]) =>
+        permissionsNamed(template, { name: 'prod', cas: ['client', 'serving', 'ca'] }).flatMap((permission) => {
+          if (inTables(permission)) return [];
+          const [why] = Object.entries(ofExamples).find(([, pattern]) => pattern.test(permission)) ?? [];
+          if (why !== undefined) used.add(why);
+          return why === undefined ? [`${name}, ${stack}: ${permission}`] : [];
+        }),
+      );
+    });
+    expect(unknown).toEqual([]);
+    expect([...used].toSorted()).toEqual(Object.keys(ofExamples).toSorted());
   });
 });

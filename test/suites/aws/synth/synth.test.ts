@@ -102,7 +102,7 @@ describe.skipIf(skipped)('the app by itself', () => {
     expect(leading.map(([name]) => name)).toEqual([]);
   });
 
-  test('takes the certificates of the regions along where machines prove themselves, without asking anybody', () => {
+  test('bundles the certificates of the regions for attestation, without a call', () => {
     const outdir = join(folder, 'attestation');
     expect(synthesise(join(root, 'examples/attestation.yaml'), outdir)).toEqual({ code: 0, out: '', err: '' });
     const files = [...assembly(outdir)];
@@ -120,6 +120,19 @@ describe.skipIf(skipped)('the app by itself', () => {
     expect(files.filter(([name, text]) => name.startsWith('asset.') && text.includes(der)).length).toBe(2);
   });
 
+  test('makes the example of a cluster with TPMs', () => {
+    const outdir = join(folder, 'bare-metal');
+    expect(synthesise(join(root, 'examples/bare-metal.yaml'), outdir)).toEqual({ code: 0, out: '', err: '' });
+    const templates = [...assembly(outdir)].filter(([name]) => name.endsWith('.template.json'));
+    expect(templates.map(([name]) => name)).toEqual(
+      ['edge-state', 'edge'].map((name) => `countersign-${name}.template.json`),
+    );
+    // The challenge key.
+    expect(templates.filter(([, text]) => text.includes('HMAC_256')).map(([name]) => name)).toEqual([
+      'countersign-edge-state.template.json',
+    ]);
+  });
+
   const cluster = (text: string): string =>
     `version: 1
 clusters:
@@ -132,7 +145,7 @@ ${text}`;
 
   const refused: readonly (readonly [name: string, text: string, problem: string])[] = [
     [
-      'nobody who may call',
+      'no permitted caller',
       '',
       '3:3: clusters.prod.access: is required to deploy: name callers under access.iam or access.jwt',
     ],
@@ -147,7 +160,7 @@ ${text}`;
       '6:14: clusters.prod.access.mtls: unknown key "mtls" (known: iam, jwt)',
     ],
     [
-      'anybody who may call',
+      'every account as caller',
       iam.replace('111122223333', '*'),
       '6:33: clusters.prod.access.iam.principals[0]: must be the ARN of one role, user or account (…:root), such as arn:aws:iam::111122223333:role/watch-relay; no wildcards',
     ],

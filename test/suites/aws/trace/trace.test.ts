@@ -8,12 +8,14 @@ import {
   synthesiseClusters,
   type MiniStackDeployment,
 } from '../../../harness/aws/ministack-deployment.ts';
+import { startControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 import { ask, questionFor } from '../../../conformance/questions.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { run } from '../../../unit/cli/run.ts';
 import { doors, postAt } from '../ministack/doors.ts';
+import { insecureSigner, nodeRequests } from '../ministack/node-requests.ts';
 
-const { skip } = await requireTools('ministack');
+const { skip } = await requireTools('ministack', 'etcd', 'kube-apiserver', 'kubectl');
 
 interface Shown {
   readonly uid: string;
@@ -36,9 +38,12 @@ function withMiniStacksLogArn<T>(part: T): T {
   if (typeof part !== 'object' || part === null) return part;
   const entries = Object.entries(part).map(([key, value]: [string, unknown]) => [key, withMiniStacksLogArn(value)]);
   const copy = Object.fromEntries(entries) as T & { readonly Sid?: string; Resource?: unknown };
-  const arn = 'arn:aws:logs:*:*:log-group:*SignLog*';
-  return copy.Sid === 'ReadLogs' ? { ...copy, Resource: arn } : copy;
+  const arns = ['Sign', 'Attest'].map((service) => `arn:aws:logs:*:*:log-group:*${service}Log*`);
+  return copy.Sid === 'ReadLogs' ? { ...copy, Resource: arns } : copy;
 }
+
+const profile = { ca: 'ca', maxTtl: '1d' };
+const settings = { profiles: { 'kubernetes.io/kubelet-serving': profile, [insecureSigner]: profile } };
 
 describe.skipIf(skip)('a deployed cluster', () => {
   let deployment: MiniStackDeployment;
@@ -48,7 +53,7 @@ describe.skipIf(skip)('a deployed cluster', () => {
   const name = `csr-${uid.slice(0, 8)}`;
 
   beforeAll(async () => {
-    deployment = await deployOnMiniStack(synthesiseClusters({ demo: {} }), { change: withMiniStacksLogArn });
+    deployment = await deployOnMiniStack(synthesiseClusters({ demo: settings }), { change: withMiniStacksLogArn });
     policy = deployment.outputs['demo']?.['OperatorPolicyArn'] ?? '';
     const { object } = ask(questionFor('kubernetes.io/kubelet-serving', { username: 'suite', groups: [] }));
     const { metadata } = object as { metadata: object };
@@ -61,7 +66,11 @@ describe.skipIf(skip)('a deployed cluster', () => {
   afterEach(() => vi.unstubAllEnvs());
 
   /** With a role of these rights; without any: the operator's policy of the stack. */
-  async function trace(argv: readonly string[], actions: readonly string[] = []) {
+  async function trace(
+    argv: readonly string[],
+    actions: readonly string[] = [],
+    kubeconfig = '/nonexistent/kubeconfig',
+  ) {
     const { emulator } = deployment;
     const role = `operator-${randomUUID().slice(0, 8)}`;
     const arn = await createRole(emulator, role, ...actions);
@@ -85,7 +94,7 @@ describe.skipIf(skip)('a deployed cluster', () => {
     };
     for (const [key, value] of Object.entries(environment)) vi.stubEnv(key, value);
     const { code, out, err } = await run(['trace', ...argv, '--cluster', 'demo', '-o', 'json'], {
-      environment: { KUBECONFIG: '/nonexistent/kubeconfig' },
+      environment: { KUBECONFIG: kubeconfig },
       world: { now: Date.now },
     });
     return { code, err, shown: out === '' ? undefined : (JSON.parse(out) as Shown) };
@@ -115,10 +124,40 @@ describe.skipIf(skip)('a deployed cluster', () => {
     expect((await trace(['--serial', shown!.certificate!.serial])).shown).toEqual(shown);
   });
 
+  test('a node that proved itself to attest: the request of a real API server, both logs and the verdict', async () => {
+    const plane = await startControlPlane();
+    try {
+      const [made] = nodeRequests(1);
+      const { status: _, ...object } = made!;
+      const bootstrapper = ['--as=system:bootstrap:suite', '--as-group=system:bootstrappers'];
+      const binding = ['clusterrolebinding', 'bootstrap', '--clusterrole=system:node-bootstrapper'];
+      await plane.kubectl(['create', ...binding, '--group=system:bootstrappers']);
+      await plane.kubectl(['create', '-f', '-', ...bootstrapper], { input: JSON.stringify(object) });
+      const { name: node } = object.metadata;
+      await plane.kubectl(['certificate', 'approve', node]);
+      const stored = JSON.parse(await plane.kubectl(['get', 'csr', node, '-o', 'json'])) as {
+        readonly metadata: { readonly uid: string };
+      };
+      const authorize = await doors.httpApi.authorize(deployment);
+      const answer = await postAt(deployment, doors.httpApi, 'sign', stored, authorize);
+      expect(answer.outcome, answer.text).toBe('issued');
+
+      const { code, err, shown } = await trace([node], [], plane.adminKubeconfig);
+      expect([code, err]).toEqual([0, '']);
+      expect(shown).toMatchObject({ uid: stored.metadata.uid, ledger: { state: 'issued' } });
+      const sources = new Set(shown!.timeline.map(({ source }) => source));
+      expect([...sources].toSorted()).toEqual(['attest', 'cluster', 'ledger', 'sign', 'verdict']);
+      // No relay runs here.
+      expect(shown!.unread.map(({ what }) => what)).toEqual(['the log of the relay']);
+    } finally {
+      await plane.stop();
+    }
+  });
+
   const rights = {
     'cloudformation:DescribeStacks': ['the record in the ledger', 'the verdict', 'the log of the attest function'],
     'dynamodb:GetItem': ['the record in the ledger', 'the verdict'],
-    'logs:FilterLogEvents': ['the log of the sign function'],
+    'logs:FilterLogEvents': ['the log of the sign function', 'the log of the attest function'],
   } as const;
   test.each(Object.entries(rights))(
     'without %s the rest is shown, and the permission is named',

@@ -61,7 +61,7 @@ describe.skipIf(skip)('the sample ValidatingAdmissionPolicy', () => {
 
   beforeAll(async () => {
     plane = await startControlPlane();
-    // Who may create requests at all is RBAC's matter: here everybody may, so that what refuses is the policy.
+    // RBAC lets every user create requests here, so that only the policy can refuse.
     await plane.kubectl(['create', 'clusterrole', 'asks', '--verb=create', '--resource=certificatesigningrequests']);
     await plane.kubectl(['create', 'clusterrolebinding', 'asks', '--clusterrole=asks', '--group=system:authenticated']);
     await plane.kubectl(['apply', '--validate=strict', '-f', '-'], { input: policy });

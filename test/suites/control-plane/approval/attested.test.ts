@@ -107,7 +107,7 @@ describe.skipIf(skip)('attested nodes on a real API server', () => {
     for (const { client } of nodes.values()) client.close();
   });
 
-  test('a bootstrap token with the proof of its machine joins, and nobody’s leave is asked', async () => {
+  test('a bootstrap token with the proof of its machine joins, without an access review', async () => {
     const { instanceId } = await join('n1');
     const identity = `aws#aws/${account}/${region}/${instanceId}`;
     expect(conditionOf(await readRequest(stack.plane, 'join-n1'), 'Approved')).toMatchObject({
@@ -169,7 +169,7 @@ describe.skipIf(skip)('attested nodes on a real API server', () => {
     expect(await denied('again')).toMatchObject({ reason: 'TofuReuse' });
   });
 
-  test('where approval is manual the verdict is on record before anybody approves', async () => {
+  test('where approval is manual the verdict is on record before the approval', async () => {
     const { instanceId, client } = nodes.get('n1')!;
     const [first] = aws.instances.get(instanceId)!.interfaces;
     const ip = first!.addresses[0]!.address;

@@ -70,7 +70,7 @@ describe.skipIf(skip)('unattested nodes on a real API server', () => {
     const right = { verb: 'create', group: 'certificates.k8s.io', resource: 'certificatesigningrequests', subresource };
     grants.push(async () => {
       await takeBack();
-      await untilTaken(stack.plane, { user: 'anybody', groups: [group] }, right);
+      await untilTaken(stack.plane, { user: 'probe', groups: [group] }, right);
     });
   }
   const reaches = (name: string, state: string): Promise<void> =>
@@ -125,7 +125,7 @@ describe.skipIf(skip)('unattested nodes on a real API server', () => {
       expect(conditionOf(await readRequest(stack.plane, 'renewal'), 'Approved')!.message).toBe(
         'Auto approving self kubelet client certificate after SubjectAccessReview.',
       );
-      // Another node's name is none of its own, and the binding is for that only.
+      // The binding covers only requests for the node's own name, not for another node's.
       await postNodeRequest(node, 'other-name', 'n4');
       await grants.pop()!();
       await postNodeRequest(node, 'after', 'n3');
@@ -188,7 +188,7 @@ describe.skipIf(skip)('unattested nodes on a real API server', () => {
     await expect.poll(() => stack.writes('by-hand')).toEqual(['update status 200']);
   });
 
-  test('killed between its approval and the signature: the next one signs, and nobody decides twice', async () => {
+  test('killed between its approval and the signature: the next one signs, and the request is decided once', async () => {
     await grant(nodeclient, 'system:bootstrappers');
     stack.hold('sign');
     await postNodeRequest(token, 'crash', 'n8');

@@ -22,8 +22,8 @@ function file(profiles: string, approval: string, more = ''): string {
 }
 
 const files: Readonly<Record<string, string>> = {
-  'of nobody who approves': file(`{ ${inTree}: {} }`, '{}'),
-  'of signers whom somebody else approves': file(
+  'without approval': file(`{ ${inTree}: {} }`, '{}'),
+  'of signers that another approver decides': file(
     `{ ${inTree}: {}, a.example.com/b: { usages: { allowed: [client auth] }, sans: { dns: [x.example.com] } } }`,
     `{ ${inTree}: manual }`,
   ),

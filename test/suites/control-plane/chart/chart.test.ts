@@ -108,7 +108,7 @@ describe.skipIf(skip)('the chart', () => {
       'caller-role': 'the environment says it',
       kubeconfig: 'the pod has a service account',
       context: 'the pod has a service account',
-      help: 'nobody is there to read it',
+      help: 'a pod has no reader for it',
     };
     const help = parseSettings(['--help'], {});
     if (help.kind !== 'help') throw new Error(help.kind);

@@ -19,7 +19,7 @@ export function namespacesMissing(): boolean {
   const probe = spawnSync('unshare', ['--map-root-user', '--mount', 'true']);
   if (probe.status === 0) return false;
   if (inContinuousIntegration()) throw new Error('CI must be able to `unshare --map-root-user --mount`');
-  console.warn('Skipped: this machine lets nobody unshare a mount namespace');
+  console.warn('Skipped: this machine does not permit unsharing a mount namespace');
   return true;
 }
 

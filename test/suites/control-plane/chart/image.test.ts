@@ -76,7 +76,7 @@ describe('the Dockerfile', () => {
       sources!.split(' '),
     );
     expect(copied).toEqual(
-      expect.arrayContaining(['core', 'adapters', 'lambdas/watch-relay', 'deploy/image/build.ts']),
+      expect.arrayContaining(['core', 'adapters', 'lambdas/watch-relay', 'deploy/bundle.ts', 'deploy/image/build.ts']),
     );
     for (const source of [...copied, 'LICENSE']) {
       expect(existsSync(join(root, source)), source).toBe(true);
@@ -90,7 +90,7 @@ describe('the Dockerfile', () => {
       ).toBe(true);
   });
 
-  test('runs nothing in the last stage, as nobody, with no shell', () => {
+  test('runs nothing in the last stage, as an unprivileged user, with no shell', () => {
     expect(last).not.toMatch(/^(RUN|ADD|CMD|SHELL)\b/m);
     expect(last).toMatch(/^USER 65532:65532$/m);
     expect(entrypoint[0]).toBe('/usr/local/bin/node');
@@ -121,7 +121,7 @@ describe('the Dockerfile', () => {
   });
 });
 
-test('what the image starts Node with forbids files, processes and threads to whoever gets in', () => {
+test('the flags with which the image starts Node forbid an attacker to write files and start processes and threads', () => {
   const [, ...flags] = entrypoint.slice(0, -1);
   const attempt = (code: string): string =>
     spawnSync(process.execPath, [...flags, '-e', code], { encoding: 'utf8', cwd: folder.path }).stderr;

@@ -129,7 +129,7 @@ describe.skipIf(skip)('calls for a certificate of a machine that proves itself',
     expect(await world.during(serving)).toEqual(callsOf('serving'));
   });
 
-  test('a machine joins, and somebody else approves', async () => {
+  test('a machine joins, and another approver approves', async () => {
     const byHand = async () => {
       const proof = prove('n2', launch('n2'), { signerName: signers.client });
       await post(token, 'by-hand', proof.request, signers.client);

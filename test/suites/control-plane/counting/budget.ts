@@ -54,12 +54,18 @@ const readNodeLock = once(
   `${sign}: GetItem lock#`,
   'the lock of the node: no certificate, also no issued one; not read if a request concerns no node',
 );
+const readKeyLock = once(`${sign}: GetItem lock#`, 'the lock of the key: a revoked key gets no new certificate');
 const readLocks = {
   ...readNodeLock,
-  times: 2,
-  why: 'the locks of the node and of the verdict’s machine, read in parallel with the rest',
+  times: 3,
+  why: 'the locks of the key, of the node and of the verdict’s machine, read in parallel with the rest',
 };
-const judgedLock = once(`${attest}: GetItem lock#`, 'the lock of the node, read in parallel with the verdict');
+const judgedKeyLock = once(`${attest}: GetItem lock#`, 'the lock of the key, read in parallel with the verdict');
+const judgedLock = {
+  ...judgedKeyLock,
+  times: 2,
+  why: 'the locks of the key and of the node, read in parallel with the verdict',
+};
 const standing = [readLocks, readVerdict, readIdentity];
 const concludedBefore = once(
   `${attest}: BatchGetItem verdict# refused#`,
@@ -81,6 +87,18 @@ const describeInstance = once(
   'EC2 of attest: DescribeInstances',
   'the instance runs, and its account, network and tags; not cached',
 );
+const holderOfName = once(`${attest}: TransactGetItems node#`, 'the machine that has the node name');
+const nameAndMachine = once(`${attest}: TransactGetItems node# id#`, 'name and machine, as of one moment');
+const useAndVerdict = once(`${attest}: TransactWriteItems verdict# id# node#`, 'use and verdict in one transaction');
+const useOfListed = once(
+  `${attest}: TransactWriteItems verdict# machine# id# node#`,
+  'use and verdict in one transaction, if the machine is still on the list',
+);
+const lookAtTpm = once(
+  `${attest}: TransactGetItems id# lock# machine# machine# node#`,
+  'machine, lock, list and name, as of one moment; can refuse before any other call',
+);
+const listedAs = once(`${attest}: GetItem machine#`, 'what the operator’s list says: node name, addresses, DNS names');
 const concludeNo = once(
   `${attest}: TransactWriteItems verdict#`,
   'the same bytes get the same answer from every requester',
@@ -123,12 +141,13 @@ const table = {
   },
   approved: {
     title: 'Another approver, no attestation',
-    rows: [askSign, ...issued, writeCertificate],
+    rows: [askSign, readKeyLock, ...issued, writeCertificate],
   },
   freshKey: {
     title: 'The same, where keys must be fresh',
     rows: [
       askSign,
+      readKeyLock,
       once(`${sign}: TransactWriteItems uid# spki#`, 'the intent and the mark of the key in one transaction'),
       signature,
       completeRecord,
@@ -156,6 +175,7 @@ const table = {
     title: 'Another approver, the profile refuses',
     rows: [
       askSign,
+      readKeyLock,
       once(`${sign}: GetItem uid#`, 'an issued certificate is returned even if today’s policy refuses the request'),
       writeCertificate,
       tell,
@@ -163,17 +183,18 @@ const table = {
   },
   again: {
     title: 'A second delivery after the certificate was issued',
-    rows: [askSign, findRecord],
+    rows: [askSign, readKeyLock, findRecord],
   },
   webhook: {
     title: 'A webhook client, without the relay',
-    rows: [askSign, ...issued],
+    rows: [askSign, readKeyLock, ...issued],
   },
   webhookProxy: {
     title: 'A webhook client through the relay’s proxy',
     rows: [
       once(`${api}: get certificatesigningrequests`, 'the stored object is signed, not the posted one'),
       askSign,
+      readKeyLock,
       ...issued,
     ],
   },
@@ -191,10 +212,77 @@ const table = {
       askAttest,
       judgedLock,
       concludedBefore,
-      once(`${attest}: TransactGetItems node#`, 'the machine that has the node name'),
-      once(`${attest}: TransactGetItems node# id#`, 'name and machine, as of one moment'),
+      holderOfName,
+      nameAndMachine,
       describeInstance,
-      once(`${attest}: TransactWriteItems verdict# id# node#`, 'use and verdict in one transaction'),
+      useAndVerdict,
+      writeApproval,
+      askSign,
+      ...standing,
+      ...issued,
+      writeCertificate,
+    ],
+  },
+  challenged: {
+    title: 'A TPM that is not on record gets a challenge',
+    rows: [
+      askAttest,
+      judgedLock,
+      concludedBefore,
+      lookAtTpm,
+      listedAs,
+      once('KMS of attest: GenerateMac', 'the secret of the challenge, which is stored nowhere'),
+      once(`${attest}: TransactWriteItems verdict#`, 'the same bytes get the same challenge; nothing else is recorded'),
+      writeApproval,
+      tell,
+    ],
+  },
+  activated: {
+    title: 'It answers the challenge: first use of a machine with a TPM',
+    rows: [
+      askAttest,
+      judgedLock,
+      concludedBefore,
+      once(`${attest}: TransactGetItems id# lock# once# machine# machine# node#`, lookAtTpm.why),
+      listedAs,
+      once('KMS of attest: GenerateMac', 'the secret again, to compare the answer with'),
+      once(
+        `${attest}: TransactWriteItems verdict# once# machine# id# node#`,
+        'first use, spent challenge and verdict in one transaction, if the machine is still on the list',
+      ),
+      writeApproval,
+      askSign,
+      ...standing,
+      ...issued,
+      writeCertificate,
+    ],
+  },
+  quoted: {
+    title: 'A machine with a TPM renews: a quote is enough',
+    rows: [
+      askAttest,
+      judgedLock,
+      concludedBefore,
+      lookAtTpm,
+      listedAs,
+      useOfListed,
+      writeApproval,
+      askSign,
+      ...standing,
+      ...issued,
+      writeCertificate,
+    ],
+  },
+  listedServing: {
+    title: 'A stock kubelet’s serving certificate, for a machine with a TPM',
+    rows: [
+      askAttest,
+      judgedLock,
+      concludedBefore,
+      holderOfName,
+      nameAndMachine,
+      listedAs,
+      useOfListed,
       writeApproval,
       askSign,
       ...standing,
@@ -205,7 +293,7 @@ const table = {
   judgedThere: {
     title: 'Pending, no attestation, in a cluster with attested signers',
     and: ['approved'],
-    rows: [askAttest, writeApproval],
+    rows: [askAttest, judgedKeyLock, writeApproval],
   },
   unfit: {
     title: 'Pending with evidence that is invalid by itself',
@@ -287,7 +375,7 @@ export function tableOf(name: WayName): string {
 
 const columns = ['API server', 'endpoint', 'DynamoDB', 'KMS', 'STS', 'EC2'] as const;
 
-/** How many calls each way makes of whom. An invocation of attest by sign counts as one of the endpoint. */
+/** How many calls each way makes to each service. An invocation of attest by sign counts as one of the endpoint. */
 export function summary(): string {
   const lines = Object.entries(ways).map(([name, { title }]) => {
     const sums = new Map<string, number>();
@@ -302,7 +390,7 @@ export function summary(): string {
 
 /** `DynamoDB of attest: GetItem verdict#` → DynamoDB: `GetItem verdict#` (attest) */
 function spoken(call: string): string {
-  const [whom = '', what = ''] = call.split(': ');
-  const [service = '', by] = whom.split(' of ');
+  const [callee = '', what = ''] = call.split(': ');
+  const [service = '', by] = callee.split(' of ');
   return `${service}: \`${what}\`${by === undefined ? '' : ` (${by})`}`;
 }

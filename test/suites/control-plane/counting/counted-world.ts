@@ -1,5 +1,5 @@
 /**
- * A cluster, its relay and the functions' own services over an emulated AWS, with somebody who counts at each door: the
+ * A cluster, its relay and the functions' own services over an emulated AWS, with a counter at each interface: the
  * API server's audit log, an HTTP front before the endpoint, a proxy for each client of DynamoDB and KMS, the invocation
  * of attest by sign, and the fake STS and EC2 of the machines.
  */
@@ -9,13 +9,17 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { dynamoDbCaStore } from '../../../../adapters/dynamodb/ca.ts';
+import { dynamoDbAttestationAdmin } from '../../../../adapters/dynamodb/attestation-admin.ts';
 import { ledgerClientConfig } from '../../../../adapters/dynamodb/ledger.ts';
-import { kmsClientConfig, kmsKey } from '../../../../adapters/aws/kms-signer.ts';
+import { kmsChallengeKey } from '../../../../adapters/aws/kms-challenge-key.ts';
+import { kmsClientConfig } from '../../../../adapters/aws/kms-client.ts';
+import { kmsKey } from '../../../../adapters/aws/kms-signer.ts';
 import { invocationClientConfig } from '../../../../adapters/lambda/invocation.ts';
 import type { HttpEvent, HttpHandler } from '../../../../adapters/lambda/http.ts';
 import { loopbackCaller } from '../../../../dev/serve/loopback-caller.ts';
 import { createAuthority } from '../../../../core/ca/create-authority.ts';
 import type { ClusterConfiguration } from '../../../../core/configuration/model/cluster.ts';
+import type { AttestationAdmin } from '../../../../core/ports/attestation-store.ts';
 import { createAttestService } from '../../../../lambdas/attest/service.ts';
 import { createSignService } from '../../../../lambdas/sign/service.ts';
 import { startApprovalStack, stateOf, type ApprovalStack, type OpenHandlers } from '../../../harness/stack/approval.ts';
@@ -40,11 +44,13 @@ export interface CountedWorld {
   readonly url: string;
   /** A relay that asks this endpoint. */
   relay(...args: readonly string[]): Promise<Relay>;
-  /** All calls from the beginning of `work` until, after its end, nobody asks anything any more. */
+  /** All calls from the beginning of `work` until, after its end, there are no more calls. */
   during(work: () => Promise<unknown>): Promise<Counts>;
   reaches(name: string, state: string): Promise<void>;
   /** To sign, by a client of its own, as it was before it was answered. */
   deliver(name: string): Promise<number>;
+  /** As operators change the records, past the proxies. */
+  register(): AttestationAdmin;
   /** As when Lambda starts another environment of each function. */
   startAnew(): void;
   stop(): Promise<void>;
@@ -64,7 +70,7 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
     const platform = await startAwsPlatform();
     cleanups.push(() => platform.close());
     const proxies = new Map<string, AwsProxy>();
-    for (const name of ['DynamoDB of sign', 'DynamoDB of attest', 'KMS of sign']) {
+    for (const name of ['DynamoDB of sign', 'DynamoDB of attest', 'KMS of sign', 'KMS of attest']) {
       const proxy = await startAwsProxy(emulator.url);
       cleanups.push(() => proxy.close());
       proxies.set(name, proxy);
@@ -73,8 +79,12 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
 
     const invoked: string[] = [];
     let startAnew = (): void => {};
+    let register: AttestationAdmin | undefined;
     const openHandlers: OpenHandlers = async (cluster) => {
-      const { tables, keyArn } = await provide(emulator, cluster);
+      const { tables, keyArn, challengeKey } = await provide(emulator, cluster);
+      const client = new DynamoDBClient({ ...emulator.client, requestHandler: patience });
+      cleanups.push(() => client.destroy());
+      register = dynamoDbAttestationAdmin({ client, tableName: tables.attestations, randomBytes });
       let attest: HttpHandler | undefined;
       const lambda = await startLoopbackServer(async (incoming, outgoing) => {
         invoked.push('Lambda of sign: Invoke attest');
@@ -91,19 +101,27 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
             ...ledgerClientConfig,
             requestHandler: patience,
           });
+        const kms = (of: string) =>
+          new KMSClient({ ...endpointOf(`KMS of ${of}`), ...kmsClientConfig, requestHandler: patience });
         const common = { caller: loopbackCaller, now: Date.now, randomBytes, log: () => {} };
         const clients = {
           sign: dynamodb('sign'),
           attest: dynamodb('attest'),
-          kms: new KMSClient({ ...endpointOf('KMS of sign'), ...kmsClientConfig, requestHandler: patience }),
+          kms: kms('sign'),
+          attestKms: kms('attest'),
           lambda: new LambdaClient({ ...emulator.client, ...invocationClientConfig, endpoint: lambda.url }),
         };
         const attested = cluster.attestation !== undefined;
         attest = attested
           ? createAttestService(
               cluster,
-              { attestationsTable: tables.attestations },
-              { ...common, dynamodb: clients.attest, aws: platform.ports },
+              { attestationsTable: tables.attestations, challengeKey },
+              {
+                ...common,
+                dynamodb: clients.attest,
+                aws: platform.ports,
+                challengeKey: (arn) => kmsChallengeKey(arn, clients.attestKms),
+              },
             )
           : undefined;
         const sign = createSignService(
@@ -188,6 +206,10 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
         });
         return answer.status;
       },
+      register() {
+        if (register === undefined) throw new Error('there is no cluster yet');
+        return register;
+      },
       startAnew: () => startAnew(),
       stop,
     };
@@ -201,7 +223,7 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
 async function provide(
   emulator: Emulator,
   cluster: ClusterConfiguration,
-): Promise<{ tables: { certificates: string; attestations: string }; keyArn: string }> {
+): Promise<{ tables: { certificates: string; attestations: string }; keyArn: string; challengeKey: string }> {
   const dynamodb = new DynamoDBClient({ ...emulator.client, requestHandler: patience });
   const kms = new KMSClient({ ...emulator.client, requestHandler: patience });
   try {
@@ -213,8 +235,14 @@ async function provide(
     const keyArn = key.KeyMetadata?.Arn ?? '';
     const store = dynamoDbCaStore(dynamodb, tables.certificates);
     for (const ca of cluster.cas.values())
-      await createAuthority(ca, kmsKey(kms, keyArn), store, { now: Date.now(), randomBytes });
-    return { tables, keyArn };
+      await createAuthority(ca, {
+        cas: cluster.cas,
+        key: () => kmsKey(kms, keyArn),
+        store,
+        origin: () => ({ now: Date.now(), randomBytes }),
+      });
+    const mac = await kms.send(new CreateKeyCommand({ KeySpec: 'HMAC_256', KeyUsage: 'GENERATE_VERIFY_MAC' }));
+    return { tables, keyArn, challengeKey: mac.KeyMetadata?.Arn ?? '' };
   } finally {
     dynamodb.destroy();
     kms.destroy();

@@ -45,7 +45,7 @@ const many = 100;
 const nodeclient = 'system:certificates.k8s.io:certificatesigningrequests:nodeclient';
 const selfnodeclient = 'system:certificates.k8s.io:certificatesigningrequests:selfnodeclient';
 
-/** Everything that is asked of anybody, on the way from a request to its certificate where no machine proves itself. */
+/** Every call on the way from a request to its certificate, without attestation. */
 describe.skipIf(skip)('calls for a certificate, nothing attested', () => {
   let emulator: Emulator;
   let world: CountedWorld;
@@ -133,7 +133,7 @@ describe.skipIf(skip)('calls for a certificate, nothing attested', () => {
     expect(await world.during(denied)).toEqual(callsOf('denied'));
   });
 
-  test(`${many} at once, approved by somebody else: nothing but ${many} times the same`, async () => {
+  test(`${many} at once, approved by another approver: nothing but ${many} times the same`, async () => {
     const burst = async () => {
       const posted = await createClientRequests(world.stack.plane, 'burst', many);
       await approve(world.stack.plane, ...posted.map(({ name }) => name));

@@ -140,8 +140,8 @@ describe.skipIf(skip)('calls to know of requests', () => {
       plane,
       after.map(({ name }) => name),
     );
-    // One that has just started lets nobody in until it has read its roles: who was refused asks again after a pause,
-    // which may be longer than all the rest takes.
+    // An API server that has just started refuses every client until it has read its roles. A refused client tries again
+    // after a pause, which may be longer than all the rest takes.
     const answered = (): readonly AuditEvent[] =>
       requests()
         .slice(seen)

@@ -20,7 +20,7 @@ import type { SignerUnderTest, SigningWorld } from './signing-suite.ts';
 /** A deployment whose KMS key is watched. */
 export interface CountedSigner extends SignerUnderTest {
   readonly kms: AwsProxy;
-  /** As somebody whom the endpoint lets in. */
+  /** As a caller that the endpoint permits. */
   readonly fetch: ConformanceFetch;
 }
 

@@ -91,7 +91,7 @@ export function describeSigning<Signer extends SignerUnderTest>(options: {
   readonly skip: boolean;
   readonly start: () => Promise<Signer>;
   readonly relayArgs?: readonly string[];
-  /** Makes the relay somebody in the cluster; by default who only signs. */
+  /** Creates the relay's identity in the cluster; by default one that only signs. */
   readonly install?: (plane: ControlPlane) => Promise<RelayIdentity>;
   /** Signers that demand a proof of the machine, if only to look at it. */
   readonly judgedOnArrival?: readonly Asked['signer'][];
@@ -282,7 +282,7 @@ export function describeSigning<Signer extends SignerUnderTest>(options: {
       const { items } = await plane.admin.expectOk<{ items: CsrObject[] }>(csrPath);
       const names = bystanders.map(({ metadata }) => metadata.name);
       expect(names.toSorted()).toEqual(['denied', 'foreign', 'foreign-unapproved', 'refusable-denied', 'unapproved']);
-      // Whole objects: an unchanged resourceVersion means that nobody wrote, whatever the fields say.
+      // Whole objects: an unchanged resourceVersion means that there was no write, whatever the fields say.
       expect(items.filter(({ metadata }) => names.includes(metadata.name))).toEqual(bystanders);
       const touched = plane
         .auditEvents({ user: identity.user })

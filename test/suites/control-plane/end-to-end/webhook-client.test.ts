@@ -134,7 +134,7 @@ describe('a webhook client', () => {
     ['not approved', { status: { conditions: [] } }],
     ['denied too', { status: { conditions: ['Approved', 'Denied'].map((type) => ({ type, status: 'True' })) } }],
     ['failed', { status: { conditions: ['Approved', 'Failed'].map((type) => ({ type, status: 'True' })) } }],
-    ['of a signer nobody configured', { spec: { signerName: 'example.com/foreign' } }],
+    ['of an unconfigured signer', { spec: { signerName: 'example.com/foreign' } }],
   ])('is told 409 for a request that is %s', async (_, change) => {
     const { status, headers, body } = await post(requestObject({}, change));
     expect(status).toBe(409);

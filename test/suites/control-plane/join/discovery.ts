@@ -326,7 +326,7 @@ export function discovery(running: () => KubeadmCluster): void {
     ])('%s gets nowhere', async (_, trick, why) => {
       const { code, err, directory, stranger } = await through(trick);
       expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(`[${why}]`) as unknown });
-      // He was asked for what everybody may read, and shown no token.
+      // The program asked the stranger only for the public ConfigMap, and sent no token.
       expect(new Set(stranger.seen.map(({ call }) => call))).toEqual(
         new Set(['GET /api/v1/namespaces/kube-public/configmaps/cluster-info']),
       );
@@ -367,8 +367,8 @@ export function discovery(running: () => KubeadmCluster): void {
       ],
       ['no audience', (given) => given.slice(0, -2), '--audience is missing'],
       ['no address', (given) => given.slice(1), 'which cluster?'],
-      ['an address that is none', (given) => ['https://x', ...given.slice(1)], 'the address is <host>:<port>'],
-      ['a provider there is not', (given) => [...given, '--provider', 'gce'], 'provider'],
+      ['an invalid address', (given) => ['https://x', ...given.slice(1)], 'the address is <host>:<port>'],
+      ['a provider there is not', (given) => [...given, '--provider', 'vsphere'], 'provider'],
       ['a node name there is not', (given) => [...given, '--node-name', 'Node_1'], 'nodeName'],
       [
         'attested serving without attestation',
@@ -376,7 +376,7 @@ export function discovery(running: () => KubeadmCluster): void {
         'insecure does not',
       ],
       ['an unknown flag', (given) => [...given, '--no-such-flag'], 'no-such-flag'],
-    ])('with %s asks nobody anything', async (_, change, words) => {
+    ])('with %s makes no call', async (_, change, words) => {
       const given = change([
         '192.0.2.1:6443',
         '--token',

@@ -15,6 +15,7 @@ import {
 } from '../../../harness/kubernetes/objects.ts';
 import { untilGranted, untilTaken } from '../../../harness/kubernetes/rights.ts';
 import { onlyDeep } from '../../../harness/determinism/tier.ts';
+import { makeRequest } from '../../../harness/x509/requests.ts';
 import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
 import { readRequests } from '../../../harness/stack/requests.ts';
 import { requireTools } from '../../../tools/tools.ts';
@@ -402,6 +403,45 @@ describe.skipIf(skip)('countersign cluster harden', () => {
 
   test('is either a check or a change', async () => {
     expect(await harden('--yes', '--check')).toMatchObject({ code: 2 });
+  });
+
+  describe('countersign csr approve', () => {
+    const signerName = 'example.com/web';
+    const csr = async (...argv: string[]) =>
+      countersign(await plane.kubeconfigFor({ user: 'approver' }), 'csr', ...argv);
+    const requests = { apiGroups: ['certificates.k8s.io'], resources: ['certificatesigningrequests'] };
+    const approval = { ...requests, resources: ['certificatesigningrequests/approval'] };
+    const signer = { ...requests, resources: ['signers'], resourceNames: [signerName] };
+
+    test('decides with the rights of its caller, and says which one is missing', async () => {
+      const request = makeRequest({ subject: { CN: 'web' } }).bytes.toString('base64');
+      await create({
+        apiVersion: 'certificates.k8s.io/v1',
+        kind: 'CertificateSigningRequest',
+        metadata: { name: 'web-1' },
+        spec: { request, signerName, usages: ['server auth'] },
+      });
+      await create(
+        clusterRole('sees-requests', [
+          { ...requests, verbs: ['get', 'list'] },
+          { ...approval, verbs: ['update'] },
+        ]),
+      );
+      await create(clusterRoleBinding('sees-requests', 'sees-requests', subject('User', 'approver')));
+      const right = { verb: 'list', group: 'certificates.k8s.io', resource: 'certificatesigningrequests' };
+      await untilGranted(plane, { user: 'approver' }, right);
+      const refused = await csr('approve', 'web-1', '--reason', 'x');
+      expect(refused).toMatchObject({ code: 3, out: '' });
+      expect(refused.err).toContain(`approve on signers ${signerName}`);
+
+      await create(clusterRole('approves-web', [{ ...signer, verbs: ['approve'] }]));
+      await create(clusterRoleBinding('approves-web', 'approves-web', subject('User', 'approver')));
+      await expect.poll(async () => (await csr('approve', 'web-1', '--reason', 'ticket 4711')).code).toBe(0);
+      const shown = JSON.parse((await csr('show', 'web-1', '-o', 'json')).out) as object;
+      expect(shown).toMatchObject({ state: 'approved', reason: 'OperatorApproved', message: 'ticket 4711' });
+      expect((await csr('list', '--state', 'approved', '--signer-name', signerName)).out).toMatch(/^web-1 /m);
+      expect((await csr('deny', 'web-1', '--reason', 'x')).code).toBe(1);
+    });
   });
 });
 

@@ -26,7 +26,7 @@ export interface KubeadmCluster {
   stop(): Promise<void>;
 }
 
-/** `existing`: a control plane that somebody else stops. */
+/** `existing`: a control plane that the caller stops. */
 export async function startKubeadmCluster(existing?: ControlPlane): Promise<KubeadmCluster> {
   const plane = existing ?? (await startControlPlane());
   const stopOwn = async (): Promise<void> => {

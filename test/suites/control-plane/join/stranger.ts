@@ -1,4 +1,4 @@
-/** Somebody between a node and its API server, with a certificate of a CA of his own. */
+/** An attacker between a node and its API server, with a certificate of their own CA. */
 import { createServer as createTlsServer, request } from 'node:https';
 import type { IncomingMessage } from 'node:http';
 import { connect, createServer } from 'node:net';
@@ -25,7 +25,7 @@ export interface Trick {
 }
 
 export async function startStranger(real: string, { clusterInfo = (data) => data, onlyFirst = false }: Trick) {
-  const authority = await createTestAuthority('somebody else');
+  const authority = await createTestAuthority('stranger');
   const own = await authority.issue({ subject: [{ CN: ['kube-apiserver'] }], extensions: loopbackServerExtensions() });
   const seen: { call: string; bearer: boolean }[] = [];
 

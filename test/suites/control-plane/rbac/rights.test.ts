@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectKubernetes } from '../../../../adapters/kubernetes/api.ts';
 import type { ApiClient } from '../../../harness/kubernetes/api-client.ts';
 import type { AuditEvent } from '../../../harness/kubernetes/audit-log.ts';
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
@@ -98,6 +99,14 @@ describe.skipIf(skip)('the rights of the relay', () => {
     // A create cannot be limited to a name; what follows it can.
     for (const { verbs, resourceNames } of named('leases'))
       expect(verbs.includes('create') ? verbs : (resourceNames ?? [])).toHaveLength(1);
+  });
+
+  test('without ClusterTrustBundles in the API server the relay finds out that there are none', async () => {
+    // Not as the relay, whose calls the test below counts: without the flag it does not ask.
+    const api = connectKubernetes({ kind: 'kubeconfig', path: plane.adminKubeconfig });
+    const version = await api.trust.clusterTrustBundleVersion(AbortSignal.timeout(10_000));
+    api.close();
+    expect(version).toEqual({ ok: true, value: undefined });
   });
 
   test('kubectl takes the manifests of both relays as they are', async () => {

@@ -10,7 +10,7 @@ export type Manner = 'issues' | 'refuses' | 'is busy' | 'holds' | 'is a broken p
 
 /**
  * A sign endpoint whose manners a test can choose, to see what the relay makes of them on a real API server. It signs
- * any key with a CA nobody trusts: the real handler has its own suites.
+ * any key with an untrusted CA: the real handler has its own suites.
  */
 export interface TestEndpoint {
   readonly url: string;

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createTestAuthority, loopbackServerExtensions } from '../../../harness/x509/test-certificates.ts';
 import type { ReceivedRequest } from '../../../harness/aws/sigv4-verifier.ts';
 
-/** A front door as AWS's: TLS, somebody who checks each call, and the endpoint behind for those who pass. */
+/** A front door as AWS's: TLS, a check of each call, and the endpoint behind it for calls that pass. */
 export interface FrontDoor {
   readonly url: string;
   readonly caPem: string;

@@ -73,7 +73,7 @@ describe.skipIf(skip)(`the relay where ${present} requests are`, () => {
   const peak = ({ pid }: RunningProcess): number =>
     Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
 
-  test('that have been answered holds none of them', async () => {
+  test('that have been answered holds no object', async () => {
     await storeRequests(plane, 'issued', present);
     const started = await startRelay();
     expect(await metric('lists_total')).toBe(3);

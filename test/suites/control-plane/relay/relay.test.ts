@@ -179,10 +179,10 @@ describe.skipIf(skip)('the relay on a real API server', () => {
     await eventually(() => endpoint.held() === 3, 'all three are with the endpoint');
     await change(labelled, (old) => ({ ...old, metadata: { ...old.metadata, labels: { kept: 'yes' } } }));
     const [other] = await requests(1, { approved: false });
-    const someone = await readRequest(plane, (await firstIssued()).metadata.name);
+    const issued = await readRequest(plane, (await firstIssued()).metadata.name);
     await change(
       taken,
-      (old) => ({ ...old, status: { ...old.status, certificate: someone.status.certificate } }),
+      (old) => ({ ...old, status: { ...old.status, certificate: issued.status.certificate } }),
       '/status',
     );
     await plane.kubectl(['delete', 'csr', deleted, other!]);
@@ -196,9 +196,9 @@ describe.skipIf(skip)('the relay on a real API server', () => {
     const first = await readRequest(plane, labelled);
     expect(first.metadata).toMatchObject({ labels: { kept: 'yes' } });
     expect(first.status.certificate).toBeDefined();
-    expect((await readRequest(plane, taken)).status.certificate).toBe(someone.status.certificate);
+    expect((await readRequest(plane, taken)).status.certificate).toBe(issued.status.certificate);
     expect((await plane.admin.request(`${csrPath}/${deleted}`)).status).toBe(404);
-    expect(endpoint.asked).toHaveLength(asked); // nobody was asked twice
+    expect(endpoint.asked).toHaveLength(asked); // no request was sent twice
   });
 
   async function firstIssued(): Promise<CsrObject> {
@@ -283,7 +283,7 @@ describe.skipIf(skip)('the relay on a real API server', () => {
     await expect.poll(() => third.metric('requests_total', 'outcome="issued"')).toBe(2);
   });
 
-  test('carries requests larger than anybody signs to the endpoint, whose business they are', async () => {
+  test('carries requests that are too large to sign to the endpoint, which refuses them', async () => {
     const relay = await start();
     const [posted] = await createClientRequests(plane, 'padded', 1);
     const name = 'large';

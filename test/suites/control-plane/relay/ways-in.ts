@@ -14,7 +14,7 @@ import type { InstalledRelay } from './installed-relay.ts';
 const roleArn = 'arn:aws:iam::111122223333:role/demo-caller';
 const audience = 'countersign.demo';
 
-/** The relay's own process, a real API server, and a front door that lets in nobody it cannot verify. */
+/** The relay's own process, a real API server, and a front door that refuses every caller it cannot verify. */
 export function waysIn(installed: () => InstalledRelay): void {
   let plane: InstalledRelay['plane'];
   let identity: InstalledRelay['identity'];

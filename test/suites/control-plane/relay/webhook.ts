@@ -179,7 +179,7 @@ export function webhookProxy(installed: () => InstalledRelay): void {
     expect(await post(await readRequest(plane, stored.metadata.name))).toMatchObject({ status: 200 });
   });
 
-  test('serves nobody else', async () => {
+  test('refuses every other caller', async () => {
     const stored = await request();
     const strangers = await createTestAuthority('webhook clients');
     const stranger = await strangers.issue({

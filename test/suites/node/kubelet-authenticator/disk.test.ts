@@ -1,7 +1,7 @@
 /* A disk that is full, read-only or holds something else than what was written: the certificate in use stays in use. */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cacheFiles, printed } from '../../../harness/node/authenticator-output.ts';
@@ -19,6 +19,15 @@ afterAll(async () => {
 
 const goTo = (moment: number) => site.platform.advance(moment - site.platform.now() + 1_000);
 const refusing = (node: Node, code: string) => ({ env: { FS_FAULTS_FOLDER: node.cache, FS_FAULTS_REFUSE: code } });
+
+/** With a valid certificate a call waits 3.5 seconds for the next one. On a busy machine that is too short: a later call collects it. */
+async function decided(node: Node): ReturnType<Node['run']> {
+  for (;;) {
+    const program = await node.run();
+    if (!/ waits for its (approval|certificate)| is still in progress|aborted due to timeout/.test(program.stderr))
+      return program;
+  }
+}
 
 /** Only root may mount, and not in every container. */
 function tmpfs(folder: string): boolean {
@@ -56,7 +65,7 @@ describe.each([
     expect(program.stderr).toContain(words);
     // Nothing was asked for that could not have been kept.
     expect(site.calls.filter((call) => call.startsWith('POST'))).toHaveLength(posts);
-    expect(printed(await node.run()).certificatePem).not.toBe(first.certificatePem);
+    expect(printed(await decided(node)).certificatePem).not.toBe(first.certificatePem);
   });
 });
 
@@ -86,7 +95,7 @@ describe('a file system of its own', () => {
     expect(readOnly.stderr).toContain('the file system is read-only');
 
     execFileSync('mount', ['-o', 'remount,rw', node.cache]);
-    expect(printed(await node.run()).certificatePem).not.toBe(first.certificatePem);
+    expect(printed(await decided(node)).certificatePem).not.toBe(first.certificatePem);
   });
 });
 
@@ -112,14 +121,15 @@ describe('garbage', () => {
       for (const [name, make] of Object.entries(garbage)) {
         const node = await site.node(`g-${files.indexOf(file)}-${Object.keys(garbage).indexOf(name)}`);
         const first = printed(await node.run());
+        const path = join(node.cache, file);
         if (file === 'client-next.json') {
           // There is one while a request is under way.
           goTo(first.expires);
           await site.signing('down');
-          await node.run();
+          // On a busy machine the time of a call may end before it has a request.
+          while (!existsSync(path)) await node.run();
           await site.signing('up');
         }
-        const path = join(node.cache, file);
         const made = make(cacheFiles(node)[file]!);
         rmSync(path);
         if (made === folder) mkdirSync(path);
@@ -131,10 +141,11 @@ describe('garbage', () => {
         if (file === 'client.pem')
           expect([name, program.stderr]).toEqual([name, expect.stringContaining('client.pem ')]);
         goTo(after.expires);
-        const renewed = await node.run();
-        // Only a folder in its place cannot be written over; then the old certificate is used and somebody has to look.
+        const renewed = await decided(node);
+        // Only a folder in its place cannot be written over; then the old certificate is used and an operator has to act.
         const kept = made === folder && (file === 'client.lock' || file === 'client-next.json');
-        expect([name, printed(renewed).certificatePem === first.certificatePem]).toEqual([name, kept]);
+        const used = printed(renewed).certificatePem;
+        expect(used === first.certificatePem, `${name}: ${renewed.stderr}`).toBe(kept);
         if (made === folder && file !== 'client-copy.pem') expect(renewed.stderr).toMatch(/cannot be|could not be/);
       }
     },
@@ -177,6 +188,7 @@ test('the call of every hour loads a handful of files of ours, no AWS SDK and no
   expect(first.some((url) => url.includes('node_modules/@smithy/signature-v4'))).toBe(true);
   expect(first.filter((url) => url.includes('@kubernetes/client-node'))).toEqual([]);
   expect(await list()).toEqual([
+    'core/encoding/json-object.ts',
     'core/encoding/pem.ts',
     'core/outcome/error-message.ts',
     'core/outcome/printable-text.ts',

@@ -120,7 +120,7 @@ describe('a node and its client certificate', () => {
   });
 
   test.each(onlyDeep)(
-    'keeps answering while nobody signs, for longer than the renewal window, and renews when somebody does',
+    'keeps answering while the signer is down, for longer than the renewal window, and renews when it is back',
     async () => {
       const node = await site.node('waits');
       const first = printed(await node.run());
@@ -262,7 +262,7 @@ describe('a node and its client certificate', () => {
     const programs = await Promise.all(Array.from({ length: 10 }, () => node.run()));
     expect(new Set(programs.map((program) => printed(program).certificatePem)).size).toBe(1);
     expect(await requestsOf('ten')).toHaveLength(1);
-    // And at the renewal, where nobody waits for anybody: one new request, and never anything but one of the two.
+    // And at the renewal, where no process waits for another: one new request, and never anything but one of the two.
     const { expires, certificatePem } = printed(programs[0]!);
     goTo(expires);
     const renewals = (await Promise.all(Array.from({ length: 10 }, () => node.run()))).map(printed);

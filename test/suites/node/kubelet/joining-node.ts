@@ -39,13 +39,24 @@ export async function launchNode(platform: AwsPlatform, nodeName: string): Promi
   const machine = await startMachine();
   const { instanceId } = platform.launch(nodeName, { privateIp: machine.address });
   const imds = await startFakeImds({ aws: platform.aws, instanceId });
+  const environment = { AWS_EC2_METADATA_SERVICE_ENDPOINT: imds.url };
+  const node = installOn(machine, nodeName, environment);
+  return { ...node, instanceId, stop: async () => (await node.stop(), imds.close()) };
+}
+
+/** kubelet-authenticator on a machine. `environment`: how it reaches what proves the machine. */
+export function installOn(
+  machine: Machine,
+  nodeName: string,
+  environment: Readonly<Record<string, string>>,
+): Omit<JoiningNode, 'instanceId'> {
   const [etc, cache] = [join(machine.dir, 'etc'), join(machine.dir, 'authenticator')];
   const places = placesOf(etc);
   const command = join(machine.dir, 'kubelet-authenticator');
   const program = join(root, 'kubelet-authenticator/kubelet-authenticator.ts');
   writeFileSync(command, `#!/bin/sh\nexec ${process.execPath} ${program} "$@"\n`, { mode: 0o755 });
   // Of the test's environment only what a unit file would have: the rest the program must not need.
-  const env = { PATH: process.env['PATH'] ?? '', AWS_EC2_METADATA_SERVICE_ENDPOINT: imds.url };
+  const env = { PATH: process.env['PATH'] ?? '', ...environment };
   let server: RunningProcess | undefined;
 
   const start = (args: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<Run> =>
@@ -58,7 +69,6 @@ export async function launchNode(platform: AwsPlatform, nodeName: string): Promi
 
   return {
     nodeName,
-    instanceId,
     machine,
     run: (args) => start([...args, `--directory=${etc}`, `--cache-dir=${cache}`, `--command=${command}`]),
     exec() {
@@ -88,7 +98,6 @@ export async function launchNode(platform: AwsPlatform, nodeName: string): Promi
     async stop() {
       await server?.stop();
       await machine.stop();
-      await imds.close();
     },
   };
 }

@@ -109,7 +109,7 @@ const path = { PATH: [dirname(process.execPath), '/usr/bin', '/bin'].join(delimi
 
 describe.each([
   [scriptName, path, false],
-  // It brings its own Node: there is none in its PATH.
+  // It brings its own Node: its PATH has no Node.
   [executableName, { PATH: '/nonexistent' }, skipExecutable],
 ] as const)('%s', (name, environment, skip) => {
   const program = join(out, name);
@@ -117,7 +117,7 @@ describe.each([
 
   describe.skipIf(skip)('started by its own name', () => {
     test('says its version and how it is used', async () => {
-      // Whoever sets it for other programs has nothing to say in one that is no Node to him.
+      // NODE_OPTIONS set for other programs must not change the executable, which does not show that it is Node.
       const foreign = name === executableName ? { NODE_OPTIONS: '--require /nonexistent.cjs' } : {};
       expect(await start(['--version'], foreign)).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
       const help = await start(['--help']);
@@ -145,18 +145,25 @@ describe.each([
       const asked = ['exec', '--settings', node.settingsFile, '--bootstrap-credentials', credentials];
       const ca = ['--certificate-authority', join(folder.path, 'client-ca.pem'), '--wait', '3'];
       const insecure = ['--provider', 'insecure', '--signer-name', 'example.com/insecure'];
-      // Neither the metadata service nor, for `insecure`, the API server is there. Both calls wait at the same time.
-      const [answer, other] = await Promise.all([
+      const tpm = ['--provider', 'tpm', '--signer-name', 'example.com/tpm'];
+      const noTpm = { ...node.environment, TPM2TOOLS_TCTI: 'swtpm:host=127.0.0.1,port=1' };
+      // Neither the metadata service, a TPM nor, for `insecure`, the API server is there. All calls wait at the same time.
+      const [answer, other, third] = await Promise.all([
         start([...asked, '--cache-dir', empty, ...ca], node.environment),
         start([...asked, '--cache-dir', `${empty}-insecure`, ...ca, ...insecure], node.environment),
+        start([...asked, '--cache-dir', `${empty}-tpm`, ...ca, ...tpm], noTpm),
       ]);
       expect(answer).toMatchObject({ code: 5, stdout: '' });
       expect(answer.stderr).toMatch(/metadata service/);
       expect(readdirSync(empty)).toContain('client.lock');
       expect(other).toMatchObject({ code: 5, stdout: '' });
       expect(other.stderr).toContain('ECONNREFUSED');
+      expect(third).toMatchObject({ code: 5, stdout: '' });
+      expect(third.stderr).toMatch(
+        /the TPM does not answer at swtpm|tpm2_\w+ is not installed: apt-get install tpm2-tools/,
+      );
       // Only what it says itself: neither a warning of Node's nor a stack.
-      for (const line of `${answer.stderr}${other.stderr}`.trimEnd().split('\n'))
+      for (const line of `${answer.stderr}${other.stderr}${third.stderr}`.trimEnd().split('\n'))
         expect(line).toMatch(/^kubelet-authenticator: /);
     });
 

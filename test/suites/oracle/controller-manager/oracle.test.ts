@@ -135,7 +135,7 @@ describe.skipIf(skip)('beside the real kube-controller-manager', () => {
     toDecide: readonly { readonly name: string }[],
   ): Promise<Round> {
     const authority = setting === 'rsa' ? rsaAuthority() : newAuthority(setting, new Date());
-    // Shorter than anybody may ask for: the signer's own maximum holds.
+    // Shorter than the API server lets a request ask for: the signer's own maximum holds.
     const { maxTtlSeconds } = setting === 'rsa' ? { maxTtlSeconds: 300 } : settings[setting];
     const expected = { decided: toDecide.map(({ name }) => name), last: lastRequests(setting) };
     return {

@@ -1,6 +1,6 @@
 /**
  * Brings requests before the real kube-controller-manager: created and approved over the API, or, where the API no
- * longer lets anybody create such an object, written to etcd as an older cluster left it there.
+ * longer accepts such an object, written to etcd as an older cluster left it there.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -2,6 +2,7 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openEmbeddedAttestations } from '../../../../adapters/embedded/attestations.ts';
 import { judge, raceKinds, racersFor } from '../../../contract/attestation-races.ts';
@@ -70,5 +71,20 @@ test.each(raceKinds.map((kind) => [kind, roundsOf[kind]] as const))(
     expect(Math.min(...wins)).toBeGreaterThan(0);
   },
 );
+
+test('two processes make the first MAC of a store at once, 30 times: one key', async () => {
+  const raw = new DatabaseSync(join(folder.path, 'shared.sqlite'));
+  const macs: string[] = [];
+  for (let round = 0; round < 30; round += 1) {
+    raw.exec('DELETE FROM challenge_key');
+    const answers = await Promise.all(processes.map((each) => ask(each, { mac: 'challenge' })));
+    const [mac, same] = answers.map((answer) => ('mac' in answer ? answer.mac : JSON.stringify(answer)));
+    expect(mac).toMatch(/^[0-9a-f]{64}$/);
+    expect(same).toBe(mac);
+    macs.push(mac!);
+  }
+  raw.close();
+  expect(new Set(macs).size).toBe(30);
+});
 
 const nothing = { seen: { once: [null], addresses: [null], listed: false } };

@@ -2,9 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { HttpAnswer, HttpHandler } from '../../../../adapters/lambda/http.ts';
 import { loopbackCaller } from '../../../../dev/serve/loopback-caller.ts';
-import { leaseMilliseconds } from '../../../../core/issue.ts';
+import { leaseMilliseconds } from '../../../../core/sign-once.ts';
 import type { CertificateLedger, LedgerResult } from '../../../../core/ports/certificate-ledger.ts';
 import type { Signer } from '../../../../core/ports/signer.ts';
+import { noCrls } from '../../../harness/stack/no-crls.ts';
 import { createSignHandler } from '../../../../lambdas/sign/handler.ts';
 import { createBarrier } from '../../../harness/stack/barrier.ts';
 import { certificateOf, postEvent, signedObject } from '../../../harness/stack/deliveries.ts';
@@ -52,6 +53,7 @@ function observed(ledger: CertificateLedger, { conditionalFailures }: Observed):
 
 function handlerOver(ledger: CertificateLedger, signer: Signer, now = world.now): HttpHandler {
   return createSignHandler({
+    crls: () => noCrls,
     version: 'test',
     caller: loopbackCaller,
     cluster: (name) => (name === clusterName ? cluster : undefined),
@@ -124,7 +126,7 @@ describe(`${deliveries} deliveries of one request at once`, () => {
     const death = createBarrier(2);
     const dying = { ...key.authority.signer, sign: async () => (await death.pass(), { bytes: new Uint8Array() }) };
     void handlerOver(world.ledger, dying)(event);
-    await death.arrived(1); // and nobody will ever let it go on
+    await death.arrived(1); // and it never continues
     const record = await world.ledger.find(uid);
     expect(record?.state).toBe('intent');
 

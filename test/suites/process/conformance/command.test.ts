@@ -96,12 +96,13 @@ describe('the dev server', () => {
     expect(code).toBe(0);
     expect([...out.matchAll(/^([✓✗–]) (\S+) /gm)].map(([, mark, id]) => `${mark} ${id}`)).toEqual([
       '– trust-bundle',
+      '✓ trust-bundles',
       '✓ issued',
       '✓ pem',
       '✓ chain',
     ]);
     expect(out).toContain('left out by --skip');
-    expect(out).toMatch(/\n3 passed, 0 failed, 1 skipped\n$/);
+    expect(out).toMatch(/\n4 passed, 0 failed, 1 skipped\n$/);
   });
 
   test('a failed check: exit code 1, the problem and the source of its rule', async () => {

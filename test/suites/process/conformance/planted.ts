@@ -8,6 +8,7 @@ import { toPem } from '../../../../core/encoding/pem.ts';
 import { errorAnswer } from '../../../../adapters/lambda/answers.ts';
 import * as der from '../../../harness/x509/der-writer.ts';
 import { encodeSubject, newKey } from '../../../harness/x509/requests.ts';
+import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
 import {
   answering,
   causesOf,
@@ -40,6 +41,19 @@ const basicConstraints = '551d13';
 const caTrue = der.sequence(der.oid('2.5.29.19'), der.boolean(true), der.octets(der.sequence(der.boolean(true))));
 const anyUsage = der.sequence(der.oid('2.5.29.37'), der.octets(der.sequence(der.oid('2.5.29.37.0'))));
 const anotherKey = newKey('P-256');
+
+const anotherCa = toPem(
+  'CERTIFICATE',
+  new X509Certificate((await createTestAuthority('another ca')).certificatePem).raw,
+);
+
+function withBundles(change: (signers: Record<string, string>) => Record<string, string>): Wrap {
+  return answering((answer, { rawPath }) => {
+    if (!rawPath.endsWith('/trust-bundles')) return answer;
+    const json = jsonOf(answer) as { signers: Record<string, string> };
+    return withJson(answer, { ...json, signers: change(json.signers) });
+  });
+}
 
 // ── The faults ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -414,5 +428,17 @@ export const plants: readonly Plant[] = [
       ({ handler }) =>
       async (event) =>
         handler({ ...event, rawPath: event.rawPath.replace(/\/trust-bundle\/.*/, '/trust-bundle') }),
+  },
+  {
+    fault: 'does not say whom the verifiers of a signer trust',
+    caughtBy: ['trust-bundles'],
+    wrap: withBundles(() => ({})),
+  },
+  {
+    fault: 'gives the verifiers of client certificates another CA too, below which others log in',
+    caughtBy: ['trust-bundles'],
+    wrap: withBundles((signers) =>
+      Object.fromEntries(Object.entries(signers).map(([name, pem]) => [name, `${pem}${anotherCa}`])),
+    ),
   },
 ];

@@ -77,7 +77,7 @@ describe.skipIf(skip)('an outage', () => {
     const [refused, issued] = [true, false].map((to) =>
       objects.filter(({ metadata }) => metadata.name.includes('refused') === to),
     );
-    // Nobody's name was given to another: what is in the cluster now is what was posted.
+    // No name was given to another object: what is in the cluster now is what was posted.
     expect(objects.map(({ metadata }) => metadata.uid)).toEqual(burst.map(({ uid }) => uid));
     await expectEndsOf(signer, { issued: issued!, refused: refused! });
   }
@@ -113,7 +113,7 @@ describe.skipIf(skip)('an outage', () => {
     expect(answered).toBeLessThan(50);
     await plane.restartApiServer();
     await expectEnds(burst);
-    // It denies everything while it warms up: nobody's business.
+    // The API server denies everything while it starts: no alarm.
     expect(await relay.metric('alarms_total')).toBe(0);
     expect(await relay.metric('api_errors_total', 'verb="update"', 'code="Unavailable"')).toBeGreaterThan(0);
     await expect.poll(() => relay.metric('watch_restarts_total')).toBeGreaterThan(0);

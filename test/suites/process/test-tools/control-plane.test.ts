@@ -92,7 +92,7 @@ describe.skipIf(skip)('a real control plane', () => {
       responseStatus: { code: 403 },
     });
 
-    // Nobody's user name, but the refusal is told: of the certificate that was not trusted above.
+    // The log has the refusal of the untrusted certificate above, without a user name.
     expect(plane.auditEvents().map(({ responseStatus }) => responseStatus?.code)).toContain(401);
 
     const bySigner = plane.auditEvents({ user: KUBE_CONTROLLER_MANAGER_USER }).map((each) => each.verb);

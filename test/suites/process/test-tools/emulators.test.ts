@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Emulator } from '../../../harness/aws/emulator.ts';
 import { requireLocalStack, startLocalStack } from '../../../harness/aws/localstack.ts';
 import { startMiniStack } from '../../../harness/aws/ministack.ts';
-import { zip } from '../../../harness/lambda/zip.ts';
+import { zip } from '../../../../acceptance/resources/zip.ts';
 import { requireTools } from '../../../tools/tools.ts';
 
 const code = `exports.handler = async (event, context) => {
@@ -99,7 +99,7 @@ const emulators = [
   { name: 'LocalStack', start: () => startLocalStack(), ...(await requireLocalStack()) },
   { name: 'MiniStack', start: () => startMiniStack({ auth: false }), ...(await requireTools('ministack')) },
 ];
-// Of one that somebody else started nothing is known.
+// The processes of an emulator that this suite did not start are not known.
 const ours = process.env['AWS_ENDPOINT_URL'] === undefined && existsSync('/proc/net/tcp');
 
 for (const { name, start, skip } of emulators)

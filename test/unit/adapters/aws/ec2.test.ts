@@ -1,6 +1,6 @@
 /** What EC2 says of an instance, by the real SDK from a strict EC2 and STS: mapped right, and never mistaken for an answer. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { connectEc2, connectSharedEc2, ec2Endpoint } from '../../../../adapters/aws/ec2.ts';
+import { connectEc2, connectSharedEc2, ec2Endpoint, endorsementKeyEndpoint } from '../../../../adapters/aws/ec2.ts';
 import type { InstanceDescription } from '../../../../core/attestation/aws/instance.ts';
 import { MisconfigurationError, ThrottledError } from '../../../../core/ports/errors.ts';
 import { startFakeEc2 } from '../../../harness/fake-aws/ec2.ts';
@@ -16,7 +16,7 @@ const [account, region] = ['111122223333', 'eu-central-1'];
 const otherAccount = '444455556666';
 const aws = createFakeAws();
 const launched = Math.floor(aws.now() / 1_000) * 1_000;
-const reader = aws.createUser(account, 'attest', ['ec2:DescribeInstances']);
+const reader = aws.createUser(account, 'attest', ['ec2:DescribeInstances', 'ec2:GetInstanceTpmEkPub']);
 const readerArn = `arn:aws:iam::${account}:user/attest`;
 
 let [ec2, sts] = [{} as FakeEc2, {} as FakeSts];
@@ -336,8 +336,8 @@ describe('what is no answer', () => {
   });
 
   test.each([
-    ['no right to ask', aws.createUser(account, 'nobody'), 'UnauthorizedOperation'],
-    ['a key that is nobody’s', { ...reader, secretAccessKey: 'x' }, 'AuthFailure'],
+    ['no right to ask', aws.createUser(account, 'without-rights'), 'UnauthorizedOperation'],
+    ['an unknown secret key', { ...reader, secretAccessKey: 'x' }, 'AuthFailure'],
   ])('%s is a misconfiguration, told without EC2’s own words', async (_, who, code) => {
     actAs(who);
     const error = await ask();
@@ -362,12 +362,12 @@ describe('what is no answer', () => {
     ['an error of EC2', () => ec2.fail(500, 'InternalError', 'x')],
     ['a connection that ends', () => ec2.inject({})],
     ['an answer that ends', () => ec2.inject({ truncateAt: 60 })],
-    ['a page of somebody else', () => ec2.inject({ answer: { status: 200, contentType: 'text/html', body: '<p>hi' } })],
+    ['a web page', () => ec2.inject({ answer: { status: 200, contentType: 'text/html', body: '<p>hi' } })],
     ['an empty answer', () => ec2.inject({ answer: { status: 200, contentType: 'text/xml', body: '' } })],
     ['an answer about nothing', () => ec2.inject({ answer: xml('<reservationSet/>') })],
     ['an answer about two', () => ec2.inject({ answer: xml(reservation(item('running'), item('running'))) })],
     ['two answers', () => ec2.inject({ answer: xml(reservation(item('running')), reservation(item('running'))) })],
-    ['a state nobody knows', () => ec2.inject({ answer: xml(reservation(item('hibernating'))) })],
+    ['an unknown state', () => ec2.inject({ answer: xml(reservation(item('hibernating'))) })],
   ])('%s', async (_, happen) => {
     happen();
     const error = await ask();
@@ -469,3 +469,58 @@ function reservation(...items: readonly string[]): string {
 function item(state: string, more = ''): string {
   return `<item><instanceId>i-0123456789abcdef0</instanceId><instanceState><name>${state}</name></instanceState>${more}</item>`;
 }
+
+describe('the endorsement key of an instance', () => {
+  const rsa = Buffer.from('DER of the RSA key');
+  const p384 = Buffer.from('DER of the P-384 key');
+  const spec = { nitroTpm: { 'rsa-2048': rsa, 'ecc-sec-p384': p384 } };
+  const { instanceId } = aws.launch({ ...here, ...spec });
+  const ask = (keyOf = endorsementKeyEndpoint()) => keyOf(here, instanceId, 'rsa-2048');
+
+  test('is the one of the wanted type, and its instance says that it has a TPM', async () => {
+    expect(await ask()).toEqual(rsa);
+    expect(await endorsementKeyEndpoint()(here, instanceId, 'ecc-sec-p384')).toEqual(p384);
+    expect(await describeOne(instanceId)).toMatchObject({ tpmSupport: 'v2.0' });
+    expect(await described()).not.toHaveProperty('tpmSupport');
+  });
+
+  test('is read in another account with the role there', async () => {
+    const assumeRole = `arn:aws:iam::${otherAccount}:role/countersign-keys`;
+    aws.createRole({ arn: assumeRole, allows: ['ec2:GetInstanceTpmEkPub'], trusts: [readerArn] });
+    const other = aws.launch({ account: otherAccount, region, ...spec });
+    const there = { account: otherAccount, region, assumeRole };
+    expect(await endorsementKeyEndpoint()(there, other.instanceId, 'rsa-2048')).toEqual(rsa);
+  });
+
+  test('is no answer while EC2 fails, and one when it has recovered', async () => {
+    ec2.fail(503, 'RequestLimitExceeded', 'slow down');
+    expect(await failure(ask(endorsementKeyEndpoint(connectSharedEc2)))).toBeInstanceOf(ThrottledError);
+    ec2.mend();
+    for (const happen of [() => ec2.fail(500, 'InternalError', 'x', 1), () => ec2.inject({ times: 1 })]) {
+      happen();
+      expect(await ask(endorsementKeyEndpoint(connectSharedEc2))).toEqual(rsa);
+    }
+  });
+
+  test('is not there yet: EC2 is eventually consistent', async () => {
+    ec2.hide(instanceId, 1);
+    expect(await failure(ask())).toMatchObject({ message: 'EC2 cannot be asked now (InvalidInstanceID.NotFound)' });
+  });
+
+  test('without the right to it is a misconfiguration', async () => {
+    actAs(aws.createUser(account, 'describes', ['ec2:DescribeInstances']));
+    expect(await failure(ask())).toBeInstanceOf(MisconfigurationError);
+  });
+
+  test.each([
+    ['another instance', { InstanceId: 'i-00000000000000000' }],
+    ['another type', { KeyType: 'ecc-sec-p384' }],
+    ['another format', { KeyFormat: 'tpmt' }],
+  ])('of %s is no answer', async (_, change) => {
+    const answer = { InstanceId: instanceId, KeyType: 'rsa-2048', KeyFormat: 'der', KeyValue: 'AA==', ...change };
+    const connect = () => ({ send: () => Promise.resolve(answer) }) as never;
+    expect(await failure(ask(endorsementKeyEndpoint(connect)))).toMatchObject({
+      message: 'EC2 returned another endorsement key than the requested one',
+    });
+  });
+});

@@ -44,7 +44,7 @@ test('a service that is slow for a moment is asked again, one that stays so is n
   imds.mend();
 });
 
-test('whoever is farther off than the hop limit hears nothing, and is told what that means', async () => {
+test('a pod beyond the hop limit gets no answer, and the error says why', async () => {
   await expect(connect(fromPod, 300).read('meta-data/instance-id')).rejects.toThrow(
     'the metadata service cannot be reached',
   );

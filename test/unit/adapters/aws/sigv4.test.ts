@@ -110,7 +110,7 @@ describe('what the relay sends', () => {
     expect(door.verdicts).toMatchObject(
       objects.map(() => ({ accessKeyId, service, region, signedHeaders, sessionToken, presigned: false })),
     );
-    // One role, assumed once, for all calls; by whom and for whom is in CloudTrail.
+    // One role, assumed once, for all calls. CloudTrail names the caller and the session.
     expect(sts.calls).toHaveLength(1);
     expect(sts.calls).toMatchObject([{ action: 'AssumeRole', signedBy: base.accessKeyId, region }]);
     expect(sts.calls[0]?.parameters).toEqual({

@@ -119,7 +119,7 @@ describe('what is no answer', () => {
     expect((await ask()).status).toBe(200);
   });
 
-  test('nobody there', async () => {
+  test('no server listens', async () => {
     const server = createServer();
     const url = await listening(server);
     await new Promise((resolve) => server.close(resolve));
@@ -198,18 +198,18 @@ describe('whose word it is', () => {
   afterEach(() => setDefaultCACertificates(known));
   afterAll(() => tls.close());
 
-  test('a server that an authority of this machine vouches for, under the host that was signed', async () => {
+  test('a server with a certificate of a CA that this machine trusts, for the signed host', async () => {
     setDefaultCACertificates([tls.caPem ?? '']);
     expect((await ask({}, tls.url)).status).toBe(200);
   });
 
-  test('nobody’s whose certificate is for another host, wherever the connection goes', async () => {
+  test('no server with a certificate for another host, wherever the connection goes', async () => {
     setDefaultCACertificates([tls.caPem ?? '']);
     const error = await failure(ask({ host: hostOf('eu-west-1') }, tls.url));
     expect(error).toMatchObject({ cause: { code: 'ERR_TLS_CERT_ALTNAME_INVALID' } });
   });
 
-  test('nobody’s whom no authority vouches for', async () => {
+  test('no server with a certificate of an unknown CA', async () => {
     const before = tls.received.length;
     expect(await failure(ask({}, tls.url))).toMatchObject({ message: 'STS did not answer properly' });
     expect(tls.received.length).toBe(before);

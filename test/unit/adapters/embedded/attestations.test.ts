@@ -23,7 +23,7 @@ attestationStoreContract('embedded, in memory', async () => {
     store: first.store,
     register: first.register,
     other: second.store,
-    // A memory store has no second handle: the same one must still be right; and nobody gets at it from outside.
+    // A memory store has no second handle: the same one must still be right. Nothing outside can reach it.
     reopen: async () => first,
     close: async () => [first, second].forEach((each) => each.close()),
   };
@@ -77,9 +77,9 @@ describe('the file', () => {
     const file = newFile();
     openEmbeddedAttestations(file).close();
     const later = new DatabaseSync(file);
-    later.exec('PRAGMA user_version = 3');
+    later.exec('PRAGMA user_version = 4');
     later.close();
-    expect(() => openEmbeddedAttestations(file)).toThrow(/schema 3; this program knows 2/);
+    expect(() => openEmbeddedAttestations(file)).toThrow(/schema 4; this program knows 3/);
   });
 
   test('itself refuses what no record may do, and to change the past', async () => {
@@ -155,7 +155,7 @@ describe('the file', () => {
 });
 
 describe('writes that share a commit', () => {
-  test('answer each for itself: what one wrote before it failed is taken back, and nobody else’s', async () => {
+  test('succeed or fail separately: only the rows of the failed write are rolled back', async () => {
     const made = onFile();
     const scene = sceneOf(made);
     const audit = scene.audit();

@@ -23,8 +23,8 @@ import {
   temporaryCa,
 } from '../../../../adapters/embedded/authority.ts';
 import type { CaFiles } from '../../../../adapters/embedded/authority.ts';
-import type { CaOrigin } from '../../../../core/ca/create-authority.ts';
-import type { CaConfiguration } from '../../../../core/configuration/model/cluster.ts';
+import type { CaOrigin } from '../../../../core/ca/make-ca-certificate.ts';
+import type { SelfSignedCa } from '../../../../core/configuration/model/cluster.ts';
 import { defaultCluster } from '../../../../core/configuration/parse.ts';
 import { visitEveryFault } from '../../../contract/faulty.ts';
 import { signatureVerifies } from '../../../contract/signer.ts';
@@ -34,8 +34,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
 let folders = 0;
 const newFolder = (): string => join(folder, String(++folders));
 
-const base = defaultCluster('demo', { maxTtlSeconds: 3_600 }).cas.get('ca')!;
-const ca = (change: Partial<CaConfiguration> = {}): CaConfiguration => ({ ...base, ...change });
+const base = defaultCluster('demo', { maxTtlSeconds: 3_600 }).cas.get('ca') as SelfSignedCa;
+const ca = (change: Partial<SelfSignedCa> = {}): SelfSignedCa => ({ ...base, ...change });
 const origin = (): CaOrigin => ({ now: Date.now(), randomBytes });
 
 describe('a new CA', () => {
@@ -139,6 +139,26 @@ describe('a CA that is there', () => {
   });
 });
 
+describe('a CA that another CA of the folder issues', () => {
+  const issued = { ...base, kind: 'issued', name: 'nodes', issuedBy: 'ca', subject: { commonName: 'nodes' } } as const;
+
+  test('is the same after a restart, with its chain', async () => {
+    const dir = newFolder();
+    const { authority: root } = await createEmbeddedCa(dir, ca({ pathLen: 1 }), origin());
+    const { authority } = await createEmbeddedCa(dir, issued, origin());
+    expect(authority.intermediates).toEqual([authority.certificate]);
+    const [certificate, above] = [authority, root].map(({ certificate: der }) => new X509Certificate(der));
+    expect(certificate!.checkIssued(above!) && certificate!.verify(above!.publicKey)).toBe(true);
+    const loaded = await loadEmbeddedCa(dir, 'nodes');
+    expect([loaded.certificate, loaded.intermediates]).toEqual([authority.certificate, [authority.certificate]]);
+    expect((await temporaryCa(issued, origin(), root)).intermediates).toHaveLength(1);
+  });
+
+  test('is not made before its issuer', async () => {
+    await expect(createEmbeddedCa(newFolder(), issued, origin())).rejects.toMatchObject({ why: 'Missing' });
+  });
+});
+
 describe('while it is being made', () => {
   test('a fault or crash at any step leaves nothing or a whole CA, and the next run ends with one', async () => {
     const { writeFile, mkdir, mkdtemp, rm } = await import('node:fs/promises');
@@ -156,7 +176,7 @@ describe('while it is being made', () => {
         const disturbed = await createEmbeddedCa(dir, ca(), origin(), faults.wrap('files', steps)).catch(
           () => undefined,
         );
-        // What somebody else finds at this moment: nothing, or a CA whose parts fit.
+        // Another process finds nothing at this moment, or a CA whose parts fit.
         const found = await loadEmbeddedCa(dir, 'ca').catch((error: unknown) => {
           if (error instanceof CaUnusableError && error.why === 'Missing') return undefined;
           throw error;

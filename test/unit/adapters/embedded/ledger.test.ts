@@ -14,6 +14,7 @@ import {
   intentFixture,
   type LedgerUnderTest,
 } from '../../../contract/certificate-ledger.ts';
+import { certificateReadsContract } from '../../../contract/certificate-reads.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'countersign-ledger-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -24,6 +25,11 @@ certificateLedgerContract('embedded, on a file', () => openedOn(newFile()));
 certificateLedgerContract('embedded, on a file whose rows have no row ids, as they once had none', () =>
   openedOn(fileWithoutRowIds()),
 );
+
+certificateReadsContract('embedded, on a file', async () => {
+  const [{ ledger, reads, close }, other] = [openEmbeddedLedger(newFile()), openEmbeddedLedger(newFile())];
+  return { ledger, reads, other: other.reads, close: async () => [close, other.close].forEach((each) => each()) };
+});
 
 async function openedOn(file: string): Promise<LedgerUnderTest> {
   const opened: EmbeddedLedger[] = [openEmbeddedLedger(file), openEmbeddedLedger(newFile())];
@@ -83,7 +89,7 @@ describe('the file', () => {
     after.close();
   });
 
-  test('is nobody else’s to read, with all that lies beside it, however generous the umask', async () => {
+  test('only its owner can read it and the files beside it, with any umask', async () => {
     const file = newFile();
     const umask = process.umask(0);
     try {
@@ -121,9 +127,9 @@ describe('the file', () => {
     const file = newFile();
     openEmbeddedLedger(file).close();
     const later = new DatabaseSync(file);
-    later.exec('PRAGMA user_version = 5');
+    later.exec('PRAGMA user_version = 6');
     later.close();
-    expect(() => openEmbeddedLedger(file)).toThrow(/schema 5; this program knows 4/);
+    expect(() => openEmbeddedLedger(file)).toThrow(/schema 6; this program knows 5/);
   });
 
   test('itself refuses to change what was begun, to undo an end, and to delete', async () => {
@@ -138,6 +144,7 @@ describe('the file', () => {
       `UPDATE issuing SET tbs = x'00' WHERE uid = '${open.uid}'`,
       `UPDATE issuing SET request_digest = 'aa' WHERE uid = '${open.uid}'`,
       `UPDATE issuing SET identity = 'aws:i-1' WHERE uid = '${open.uid}'`,
+      `UPDATE issuing SET request = '{"signerName":"x"}' WHERE uid = '${open.uid}'`,
       `UPDATE issuing SET kms_request_id = 'r' WHERE uid = '${issued.uid}'`,
       `UPDATE issuing SET certificate = x'02' WHERE uid = '${issued.uid}'`,
       `UPDATE issuing SET state = 'intent', certificate = NULL WHERE uid = '${issued.uid}'`,

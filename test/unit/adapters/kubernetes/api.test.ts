@@ -125,7 +125,7 @@ describe('list', () => {
     });
   });
 
-  test('an empty list is a list, a body that is none is an error', async () => {
+  test('an empty list is a list, a body without a list is an error', async () => {
     const { requests } = connect();
     handler = json(200, { metadata: { resourceVersion: '9', continue: '' }, items: null });
     expect(await requests.list({ signerName: 's', limit: 1 }, never)).toEqual({
@@ -271,7 +271,7 @@ describe('writes', () => {
       });
     });
 
-    test('that is answered no is no, and one without an answer is none', async () => {
+    test('that is answered no is no, and an answer without a status is an error', async () => {
       const { requests } = connect();
       handler = json(201, { status: { allowed: false, denied: true, reason: 'so' } });
       expect(await requests.reviewAccess(question, never)).toEqual({ ok: true, value: false });
@@ -452,7 +452,7 @@ describe('the connection', () => {
     expect(connections).toBe(1);
   });
 
-  test('trusts the CA of the kubeconfig and nobody else', async () => {
+  test('trusts only the CA of the kubeconfig', async () => {
     handler = json(200, csr);
     const stranger = await createTestAuthority('stranger');
     const path = writeKubeconfig(join(folder, 'stranger'), { url, caPem: stranger.certificatePem }, login);

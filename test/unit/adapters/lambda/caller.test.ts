@@ -1,4 +1,4 @@
-/** Whom a deployed sign or attest function takes for a caller of its cluster, by what the front door writes into the event. */
+/** Which callers a deployed sign or attest function accepts for its cluster, by what the front door writes into the event. */
 import { describe, expect, test } from 'vitest';
 import { checkCaller } from '../../../../adapters/lambda/caller.ts';
 import type { LambdaContext } from '../../../../adapters/lambda/http.ts';
@@ -48,7 +48,7 @@ describe('finding 2: the caller of a deployed function', () => {
     ],
     ['that role, with another account beside it', iamAuthorizer(sessionArn(role), '999999999999'), role],
     ['a user of its name', iamAuthorizer(`arn:aws:iam::111122223333:user/${role}`), `user/${role}`],
-    ['the role itself, which calls nobody', iamAuthorizer(`arn:aws:iam::111122223333:role/${role}`), `role/${role}`],
+    ['the role itself, which never calls', iamAuthorizer(`arn:aws:iam::111122223333:role/${role}`), `role/${role}`],
     ['the account', iamAuthorizer('arn:aws:iam::111122223333:root'), ':root'],
     [
       'an instance by its own role',
@@ -61,7 +61,7 @@ describe('finding 2: the caller of a deployed function', () => {
     ['a role and a token at once', { ...iamAuthorizer(sessionArn(role)), ...tokenAuthorizer(subject) }, role],
     ['a kind of authorizer that no stack of ours has', { ...iamAuthorizer(sessionArn(role)), jwt: {} }, role],
     ['claims of a JWT authorizer', { jwt: { claims: { sub: subject } } }, 'unnamed'],
-    ['nobody', undefined, 'unnamed'],
+    ['no caller', undefined, 'unnamed'],
     ['null', null, 'unnamed'],
     ['a text', 'arn:aws:sts::111122223333:assumed-role/countersign-demo-caller/x', 'unnamed'],
     ['an empty block', { iam: {} }, 'unnamed'],
@@ -74,7 +74,7 @@ describe('finding 2: the caller of a deployed function', () => {
     if (decision.kind === 'refused') expect(decision.principal).toContain(named);
   });
 
-  test('is nobody where Lambda does not say which account the function is in', () => {
+  test('is refused where Lambda does not name the account of the function', () => {
     const authorizer = iamAuthorizer(sessionArn(role));
     expect(both(calledBy(event, authorizer), undefined)).toMatchObject({ kind: 'refused' });
     expect(decide(authorizer, { invokedFunctionArn: 'countersign-demo-sign' })).toMatchObject({ kind: 'refused' });

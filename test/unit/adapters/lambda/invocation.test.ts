@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-test('nobody is connected to before somebody must be asked, and then one client asks every time', async () => {
+test('the first request creates the client and its connection, and later requests use them again', async () => {
   const made: LambdaClient[] = [];
   const ask = invokeAttest({
     client: () => {
@@ -55,7 +55,7 @@ test.each([
 
 test.each([
   ['busy for another reason', busy],
-  ['busy for a reason that nobody knows', { ...busy, later: { why: 'Tired', afterMilliseconds: 5 } }],
+  ['busy for an unknown reason', { ...busy, later: { why: 'Tired', afterMilliseconds: 5 } }],
   ['busy for no time', { ...busy, later: { why: 'Limited' } }],
   ['of another function', { outcome: 'busy', later: { why: 'Limited', afterMilliseconds: 5 } }],
 ])('an answer %s is a failure', async (_, given) => {

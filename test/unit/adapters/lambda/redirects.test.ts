@@ -1,4 +1,4 @@
-/** A deployed function serves nobody while its environment could lead its calls away from AWS. */
+/** A deployed function refuses every request while its environment could lead its calls away from AWS. */
 import { spawnSync } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -49,7 +49,7 @@ const lambda = {
 };
 
 describe('finding 10: variables that could lead calls away from AWS', () => {
-  test('are none of those that Lambda sets, nor what our own bundles with source maps are deployed with', () => {
+  test('do not include what Lambda sets, nor what our own bundles with source maps are deployed with', () => {
     expect(redirects(lambda)).toEqual([]);
     expect(redirects({ ...lambda, NODE_OPTIONS: '--enable-source-maps' })).toEqual([]);
     expect(redirects({ ...lambda, NODE_EXTRA_CA_CERTS: '/var/runtime/ca-cert.pem' })).toEqual([]);
@@ -175,7 +175,7 @@ describe.each(Object.entries(subjects))('finding 10: the deployed %s function', 
     ['AWS_CONFIG_FILE', '/tmp/leads-away'],
   ];
   test.each(byTier({ default: variables.slice(0, 1), deep: variables }))(
-    'serves nobody with %s, and raises the alarm',
+    'refuses every request with %s, and raises the alarm',
     (name, value) => {
       const { answer, log } = call({ [name]: value });
       expect(log).toContain('"level":"error"');

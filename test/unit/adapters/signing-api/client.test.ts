@@ -131,15 +131,15 @@ describe('what an answer means', () => {
     ['refused with 409', 409, 'refused', status(known), unexpected],
     ['refused with 500', 500, 'refused', status(known), unexpected],
     ['ignored', 409, 'ignored', status(), { kind: 'ignored' }],
-    ["somebody else's conflict", 409, undefined, {}, unexpected],
+    ["another server's conflict", 409, undefined, {}, unexpected],
     ['invalid', 400, 'invalid', status(), { kind: 'invalid' }],
-    ["somebody else's bad request", 400, undefined, {}, unexpected],
+    ["another server's bad request", 400, undefined, {}, unexpected],
     ['unknown cluster', 404, 'invalid', status(), unexpected],
     ['busy', 503, 'busy', { retryAfterSeconds: 4 }, { kind: 'busy', retryAfterSeconds: 4 }],
     ['busy with nonsense', 503, 'busy', { retryAfterSeconds: -1 }, { kind: 'busy' }],
     ['busy for a reason', 503, 'busy', because('Unavailable'), { kind: 'busy', why: 'Unavailable' }],
     ['busy for a reason of another version', 503, 'busy', because('toString'), { kind: 'busy' }],
-    ["somebody else's reason", 503, undefined, because('Unavailable'), { kind: 'busy' }],
+    ["another server's reason", 503, undefined, because('Unavailable'), { kind: 'busy' }],
     ["the front door's 503", 503, undefined, { message: 'Service Unavailable' }, { kind: 'busy' }],
     ["the front door's throttle", 429, undefined, { message: 'Too Many Requests' }, { kind: 'busy' }],
     ['401', 401, undefined, {}, { kind: 'unauthorized', message: 'HTTP 401' }],
@@ -258,16 +258,22 @@ describe('attest', () => {
     ['approval without our header', 200, undefined, verdict({}), unexpected],
     ['approval as something else of ours', 200, 'issued', verdict({}), unexpected],
     ['approval as a refusal', 422, 'verdict', verdict({}), unexpected],
-    ['approval to whom the path means nothing', 404, 'invalid', status(), unexpected],
-    ['a decision nobody knows', 200, 'verdict', verdict({ decision: 'perhaps' }), unexpected],
+    ['approval from a server without this path', 404, 'invalid', status(), unexpected],
+    ['an unknown decision', 200, 'verdict', verdict({ decision: 'perhaps' }), unexpected],
     ['no decision', 200, 'verdict', {}, unexpected],
     ['no JSON', 200, 'verdict', 'approve', unexpected],
-    ['denial for a reason nobody knows', 200, 'verdict', deny({ reason: 'MoonPhase' }), unexpected],
+    ['denial for an unknown reason', 200, 'verdict', deny({ reason: 'MoonPhase' }), unexpected],
     ['denial without words', 200, 'verdict', deny({ message: undefined }), unexpected],
-    ['no interest for a reason nobody knows', 200, 'verdict', { decision: 'ignore', reason: 'Boredom' }, unexpected],
-    ['annotations that are none', 200, 'verdict', verdict({ annotations: ['a'] }), unexpected],
+    ['no interest for an unknown reason', 200, 'verdict', { decision: 'ignore', reason: 'Boredom' }, unexpected],
+    ['a list as annotations', 200, 'verdict', verdict({ annotations: ['a'] }), unexpected],
     ['an annotation that is no text', 200, 'verdict', verdict({ annotations: { 'countersign.dev/a': 1 } }), unexpected],
-    ['somebody else’s annotation', 200, 'verdict', verdict({ annotations: { 'kubernetes.io/a': 'x' } }), unexpected],
+    [
+      'an annotation of another domain',
+      200,
+      'verdict',
+      verdict({ annotations: { 'kubernetes.io/a': 'x' } }),
+      unexpected,
+    ],
     [
       'annotations too large for the API server',
       200,
@@ -282,7 +288,7 @@ describe('attest', () => {
     expect(calls).toHaveLength(1);
   });
 
-  test('without credentials asks nobody', async () => {
+  test('without credentials sends no request', async () => {
     const { endpoint, calls } = await serve(respond(200, 'verdict', verdict({})), {
       authorize: () => Promise.resolve({ ok: false, problem: 'no role' }),
     });
@@ -327,7 +333,7 @@ describe('no answer is thrown:', () => {
     await expect(endpoint.sign(object, never)).rejects.toThrow('no answer');
   });
 
-  test('half of one and then nobody', async () => {
+  test('half of one and then a closed connection', async () => {
     const { endpoint } = await serve((response) => {
       response.writeHead(200, { 'content-length': 100 }).write('{');
       setImmediate(() => response.destroy());
@@ -347,7 +353,7 @@ describe('no answer is thrown:', () => {
     await expect(endpoint.sign(object, never)).rejects.toThrow('too large');
   });
 
-  test('nobody there', async () => {
+  test('no server listens', async () => {
     const endpoint = connectSigner({ url: 'http://127.0.0.1:1/v1/clusters/c', connections: 1 });
     closes.push(() => endpoint.close());
     await expect(endpoint.sign(object, never)).rejects.toThrow('ECONNREFUSED');
@@ -362,7 +368,7 @@ describe('no answer is thrown:', () => {
   });
 });
 
-test('an answer before the body was read is one, and its connection is in nobody’s way', async () => {
+test('an answer before the body was read counts, and its connection does not block the next request', async () => {
   const server = await serveImpatiently(503, ['x-countersign-outcome: busy'], '{}');
   const endpoint = connectSigner({ url: server.url, connections: 1 });
   closes.push(

@@ -100,7 +100,7 @@ test.each<[string, Record<string, Page>, RegExp]>([
   await expect(fetchKeys(`${origin}/id/7`)).rejects.toThrow(message);
 });
 
-test('only over TLS, from whom the issuer says it is', async () => {
+test('only over TLS, with a certificate for the host of the issuer', async () => {
   const { asked, origin, fetchKeys } = await serve(good);
   await expect(connectIssuer()(`${origin}/id/7`)).rejects.toThrow(/certificate/);
   await expect(fetchKeys(`${origin.replace('https', 'http')}/id/7`)).rejects.toThrow('https');

@@ -290,6 +290,22 @@ test('a refusal or failure of EC2 is not an empty list', async () => {
   expect(await adopt(folder, [])).toMatchObject({ code: 5, out: '' });
 });
 
+test('a machine with a TPM cannot be adopted, and the operator is told what to do', async () => {
+  const folder = await newFolder();
+  const told = expect.stringContaining('no API tells which TPM a running node has') as unknown;
+  const ran = await adopt(folder, ['--node', 'cp-1', '--identity', `tpm#${'a'.repeat(64)}`, ...yes]);
+  expect(ran).toMatchObject({ code: 2, out: '', err: told });
+  const profiles = { 'cluster.x-k8s.io/kube-apiserver-client-kubelet-tpm': { ca: 'ca' } };
+  const cluster = {
+    cas: { ca: { subject: { commonName: 'prod' } } },
+    profiles,
+    attestation: { audience: 'prod', tpm: {} },
+  };
+  const files = { 'c.yaml': JSON.stringify({ version: 1, clusters: { prod: cluster } }) };
+  const none = await run(['tofu', 'adopt', '--data', folder.path, '--config', 'c.yaml'], { files });
+  expect(none).toMatchObject({ code: 3, out: '', err: told });
+});
+
 test('without a file the machines that may join are unknown', async () => {
   const folder = await newFolder();
   expect(await run(['tofu', 'adopt', '--data', folder.path])).toMatchObject({ code: 2 });

@@ -112,11 +112,16 @@ const compare = (a: string, b: string): number => a.localeCompare(b);
 
 test('the reference lists every key of the schema once', () => {
   const keys = (schema: unknown): string[] => {
-    const { properties = {}, additionalProperties } = schema as {
+    const {
+      properties = {},
+      additionalProperties,
+      items,
+    } = schema as {
       properties?: Record<string, unknown>;
       additionalProperties?: unknown;
+      items?: unknown;
     };
-    const below = typeof additionalProperties === 'object' ? keys(additionalProperties) : [];
+    const below = [additionalProperties, items].flatMap((each) => (typeof each === 'object' ? keys(each) : []));
     return [
       ...Object.entries(properties).flatMap(([key, value]) => (key === 'defaults' ? [key] : [key, ...keys(value)])),
       ...below,

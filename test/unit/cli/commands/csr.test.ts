@@ -307,7 +307,7 @@ describe('a request by its name', () => {
   });
 
   test.each([
-    ['not there', 'n2', [], 4, /kubectl get csr lists what is there/],
+    ['not there', 'n2', [], 4, /countersign csr list shows what is there/],
     ['in no such context', 'n1', ['--context', 'other'], 3, /no current context/],
   ])('%s', async (_, name, flags, code, message) => {
     const ran = await run(['csr', 'explain', name, '--kubeconfig', kubeconfig, ...flags]);

@@ -26,7 +26,7 @@ describe('lock', () => {
     for (const line of [
       'until they expire',
       'kubectl delete node worker-3',
-      'AuthorizationConfiguration',
+      'countersign cert revoke --node worker-3',
       'docs/lock.md',
     ])
       expect(ran.out).toContain(line);
@@ -172,7 +172,7 @@ describe('unlock and locks', () => {
   test('lock: locks lists them, oldest first, and escapes names', async () => {
     const folder = await newFolder();
     const empty = await run(['locks', '--data', folder.path]);
-    expect([empty.code, empty.out]).toEqual([0, 'NODE  MACHINE  SINCE  BY  REASON\n']);
+    expect([empty.code, empty.out]).toEqual([0, 'NODE  MACHINE  KEY  SINCE  BY  REASON\n']);
     await run(['lock', 'worker-2', '--data', folder.path, ...why], { world: { now: () => now + 1 } });
     const odd = { id: '0', nodeName: '\u001b[31mx', at: now, by: 'eve\n', reason: '\u202e' };
     await folder.register.lock(odd, { ...odd, action: 'lock', subject: 'x' });

@@ -98,7 +98,7 @@ test('nodes of the cluster without a request or a record', async () => {
   const ran = await report(['good', 'silent'], ['recorded']);
   expect(ran.code).toBe(1);
   expect(ran.out).toMatch(
-    /\nsilent +- +unknown +it sent no request in 25 h, and no machine is on record under its name: adopt it +-\n/,
+    /\nsilent +- +unknown +it sent no request in 25 h, and no machine is on record under its name: adopt it, or list its TPM +-\n/,
   );
   expect(ran.out).toMatch(/\n2 nodes: 1 would fail, 1 pass\n$/);
   expect(ran.urls).toEqual(['/api/v1/nodes?limit=250', '/api/v1/nodes?continue=page+1&limit=250']);

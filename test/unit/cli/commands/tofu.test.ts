@@ -47,7 +47,8 @@ describe('list', () => {
       [''],
     ]);
     const wide = await run(['tofu', 'list', '--data', path, '-o', 'wide']);
-    expect(wide.out).toContain(`aws:///eu-central-1a/i-${'a'.repeat(17)}  ${'a'.repeat(64)}\n`);
+    expect(wide.out).toMatch(/ PROVIDER ID +KEY +ATTESTATION KEY +RESETS\n/);
+    expect(wide.out).toContain(`aws:///eu-central-1a/i-${'a'.repeat(17)}  ${'a'.repeat(64)}  -                -\n`);
     const json = JSON.parse((await run(['tofu', 'list', '--data', path, '-o', 'json'])).out) as object[];
     expect(json[1]).toEqual({
       node: 'worker-2',
@@ -66,6 +67,26 @@ describe('list', () => {
       rev: 1,
     });
     expect((await run(['tofu', 'list', '--data', path, '-o', 'yaml'])).out).toContain('- node: worker-1\n');
+  });
+
+  test('a machine with a TPM has its attestation key and the clock of the TPM', async () => {
+    const akName = `000b${'c'.repeat(64)}`;
+    const tpm = { identity: `tpm#${'d'.repeat(64)}`, providerId: `tpm:///${'d'.repeat(64)}` };
+    const folder = await folderWith(
+      recordOf('worker-1', 'a', { ...tpm, device: { akName, resetCount: 3, clock: 86_400_999 } }),
+    );
+    const ask = async (...argv: readonly string[]) => (await run(['tofu', ...argv, '--data', folder.path])).out;
+    expect(await ask('list')).not.toContain(akName);
+    expect(await ask('list', '-o', 'wide')).toMatch(new RegExp(` ${'a'.repeat(64)}  ${akName}  3\\n$`));
+    expect(await ask('show', '--node', 'worker-1')).toMatch(
+      new RegExp(`\nattestation key +${akName}\nTPM +3 resets, 86400 s with power\n`),
+    );
+    const json = JSON.parse(await ask('list', '-o', 'json')) as readonly object[];
+    expect(json[0]).toMatchObject({ attestationKey: akName, resetCount: 3, clockMilliseconds: 86_400_999 });
+    const reset = await run(['tofu', 'reset', '--identity', tpm.identity, ...why, '--data', folder.path]);
+    expect([reset.code, reset.out]).toEqual([0, expect.stringContaining(`reset: node worker-1, ${tpm.identity} `)]);
+    // The audit item keeps what the TPM reported: a reset ends the protection against an older state.
+    expect((await audited(folder))[0]?.before?.device).toEqual({ akName, resetCount: 3, clock: 86_400_999 });
   });
 
   test('by state', async () => {

@@ -171,7 +171,7 @@ test.each<[string, Check['id'], Partial<Account>, RegExp, RegExp]>([
     /npm run cdk -- bootstrap/,
   ],
   [
-    'a bootstrap that nobody can read',
+    'a bootstrap version that is no number',
     'bootstrap',
     { parameters: { ...ready.parameters, '/cdk-bootstrap/hnb659fds/version': 'x' } },
     /version x/,
@@ -301,6 +301,16 @@ test('all clusters of a place share its quotas; each place has its own login', a
   expect(rows(here, 'stack')).toHaveLength(6);
   const { report: one } = await preflight({}, clusters, '--cluster', 'url');
   expect(one.places.map(({ clusters: names }) => names)).toEqual([['url']]);
+});
+
+test('a Function URL in a region without them, by AWS’s page, is in doubt, also if only the login has the region', async () => {
+  const at = async (frontDoor: string) =>
+    rows((await preflight({ region: 'eu-central-2' }, { prod: prod({ frontDoor, aws: {} }) })).checks, 'region');
+  expect(await at('functionUrl')).toMatchObject([
+    {},
+    { check: 'eu-central-2 has Function URLs', result: 'unknown', mend: expect.stringContaining('httpApi') as unknown },
+  ]);
+  expect(await at('httpApi')).toHaveLength(1);
 });
 
 test('without account and region in the file, the login decides', async () => {

@@ -109,7 +109,12 @@ async function issuedWorld() {
   const open: OpenTrace = {
     findRecord: (id) => stack.ledger.find(id),
     findSerial: async (serial) => ((await stack.ledger.find(uid))?.serial === serial ? uid : undefined),
+    listByExpiry: (range) => stack.reads.listByExpiry(range),
+    output: async () => undefined,
     findVerdict: async (id) => sources.verdicts.get(id),
+    findRevocation: async () => undefined,
+    async *listRevocations() {},
+    async *listSignatures() {},
     async *listAudit() {
       yield* sources.audit;
     },

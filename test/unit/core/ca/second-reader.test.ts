@@ -1,7 +1,8 @@
 import { constants, sign } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { issueCaCertificate } from '../../../../core/ca/issue-ca-certificate.ts';
-import { certificateDifferences } from '../../../../core/ca/second-reader.ts';
+import { buildCaRequest } from '../../../../core/ca/ca-request.ts';
+import { certificateDifferences, requestDifferences } from '../../../../core/ca/second-reader.ts';
 import type { SignatureAlgorithm, Signer } from '../../../../core/ports/signer.ts';
 import { buildCaTbs, caValidity } from '../../../../core/x509/ca-certificate.ts';
 import type { CaTemplate } from '../../../../core/x509/ca-certificate.ts';
@@ -97,5 +98,48 @@ describe('a certificate that is not what the template says', () => {
     expect(await certificateDifferences(certificate, template)).toEqual([
       `the second reader disagrees about its ${field}`,
     ]);
+  });
+});
+
+describe('the request for a CA certificate: the second reader finds', () => {
+  const { subject, spki, pathLength } = template;
+  const asked = { subject, spki, pathLength: pathLength ?? 0 };
+  const requestOver = (info: Uint8Array): Uint8Array =>
+    assembleCertificate(info, sign('sha256', info, key.privateKey), 'ECDSA_SHA_256');
+  const differences = (...fields: readonly string[]): string[] =>
+    fields.map((field) => `the second reader disagrees about its ${field}`);
+
+  test('no difference in what was asked for', async () => {
+    expect(await requestDifferences(requestOver(buildCaRequest(asked)), asked)).toEqual([]);
+  });
+
+  test.each<[string, Partial<typeof asked>, string[]]>([
+    ['another subject', { subject: { commonName: 'Prüf-CA' } }, ['subject']],
+    ['another path length', { pathLength: 1 }, ['basicConstraints']],
+    ['another key', { spki: newKey('P-256').spki }, ['public key', 'subjectKeyIdentifier', 'signature']],
+  ])('%s', async (_, change, fields) => {
+    const request = requestOver(buildCaRequest({ ...asked, ...change }));
+    expect(await requestDifferences(request, asked)).toEqual(differences(...fields));
+  });
+
+  /** Each value stands in the request once; the signature is over the changed bytes. */
+  test.each<[string, string, string, string]>([
+    ['keyUsage with digitalSignature', '03020106', '03020186', 'keyUsage'],
+    ['keyUsage that is not critical', '0603551d0f0101ff', '0603551d0f010100', 'keyUsage'],
+    ['basicConstraints that are not critical', '0603551d130101ff', '0603551d13010100', 'basicConstraints'],
+    ['basicConstraints of a leaf', '30060101ff020100', '3006010100020100', 'basicConstraints'],
+    ['an extension of another type', '0603551d0e', '0603551d7e', 'subjectKeyIdentifier'],
+  ])('%s', async (_, from, to, field) => {
+    const info = Buffer.from(buildCaRequest(asked)).toString('hex');
+    expect(info.split(from)).toHaveLength(2);
+    const changed = Buffer.from(info.replace(from, to), 'hex');
+    expect(await requestDifferences(requestOver(changed), asked)).toEqual(differences(field));
+  });
+
+  test('a signature over other bytes, and no request at all', async () => {
+    const info = buildCaRequest(asked);
+    const request = assembleCertificate(info, sign('sha256', Buffer.of(1), key.privateKey), 'ECDSA_SHA_256');
+    expect(await requestDifferences(request, asked)).toEqual(differences('signature'));
+    expect(await requestDifferences(Uint8Array.of(0x30, 0x00), asked)).toEqual(['the second reader cannot read it']);
   });
 });

@@ -110,7 +110,11 @@ describe('the document follows the profile', () => {
       `{${usages}, sans: {dns: [a]}}`,
       'Any of `digital signature`, `server auth`, at least one extended usage among them. Required: `server auth`.',
     ],
-    ['the CA', `{${usages}, sans: {dns: [a]}}`, 'CA `web` (`GET /v1/clusters/prod/trust-bundle/web`)'],
+    [
+      'the CA',
+      `{${usages}, sans: {dns: [a]}}`,
+      'trusts CA `web` (`GET /v1/clusters/prod/trust-bundles`; during a rotation old and new)',
+    ],
   ])('%s', (_, profile, expected) => {
     expect(signerDocuments(custom(profile))).toContain(expected);
   });

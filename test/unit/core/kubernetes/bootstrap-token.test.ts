@@ -29,7 +29,7 @@ describe('the form of a token', () => {
     'abcdef:0123456789abcdef',
     ' abcdef.0123456789abcdef',
     'abcdef.0123456789abcdef\n',
-  ])('%j is none, and is not repeated', (text) => {
+  ])('%j is invalid, and is not repeated', (text) => {
     expect(parseBootstrapToken(text)).toEqual(
       failure(String.raw`the bootstrap token was not of the form "\A([a-z0-9]{6})\.([a-z0-9]{16})\z"`),
     );
@@ -106,7 +106,7 @@ describe('the Secret', () => {
       (s: never) => ((s as { data: Record<string, string> }).data['expiration'] = btoa('soon')),
       "can't parse expiration",
     ],
-  ])('with %s is none', (_, change, words) => {
+  ])('with %s is refused', (_, change, words) => {
     expect(altered(change as never)).toEqual(failure(expect.stringContaining(words)));
   });
 });

@@ -20,7 +20,7 @@ describe('pins', () => {
     ['sha256:abcd', 'expected a 32 byte SHA-256 hash, found 2 bytes'],
     [`sha256:${'g'.repeat(64)}`, 'could not decode SHA-256 from hex'],
     ['', 'invalid hash, expected "format:hex-value"'],
-  ])('%j is none', (text, words) => {
+  ])('%j is invalid', (text, words) => {
     expect(parsePins([text])).toEqual(failure(expect.stringContaining(words)));
   });
 });

@@ -325,7 +325,7 @@ test.each<[string, keyof typeof acceptable, Asked, readonly string[]]>([
   expect(check(profile(kind), { ...acceptable[kind], ...named }).codes).toEqual(codes);
 });
 
-test.each(kinds)('deviation 4: %s refuses the name types nobody signs, by name', (kind) => {
+test.each(kinds)('deviation 4: %s refuses the name types that no signer signs, by name', (kind) => {
   const asked = { ...acceptable[kind], sans: { ...acceptable[kind].sans, unsupported: ['otherName', 'registeredID'] } };
   expect(check(profile(kind), asked)).toEqual({
     codes: ['SanNotPermitted', 'SanNotPermitted'],
@@ -351,7 +351,7 @@ test.each([
 });
 
 test.each([
-  ['nobody named', [], [], true],
+  ['not limited', [], [], true],
   ['by user', ['alice'], [], true],
   ['by user pattern', ['a*'], [], true],
   ['by group', [], ['system:auth*'], true],
@@ -363,7 +363,7 @@ test.each([
   expect(check(given, acceptable['legacy-unknown']).codes).toEqual(passes ? [] : ['RequesterNotAllowed']);
 });
 
-test.each(kinds)('finding 6: a requester whom %s does not answer is told that alone', (kind) => {
+test.each(kinds)('finding 6: a requester that %s does not permit gets that problem alone', (kind) => {
   const given = profile(kind, { requester: { users: ['bob'], groups: [] } });
   // Nothing else about it would pass either.
   const asked: Asked = { commonName: 'system:admin', usages: [], sans: { unsupported: ['otherName'] } };
@@ -506,7 +506,7 @@ describe('who may ask', () => {
     ['a longer name', { users: [], groups: [], nodeItself: true }, { ...itself, username: 'system:node:n11' }, false],
     ['the node in no group', { users: [], groups: [], nodeItself: true }, { ...itself, groups: [] }, false],
     ['the group alone', { users: [], groups: [], nodeItself: true }, { ...itself, username: 'n1' }, false],
-    ['somebody with a wide group', { users: [], groups: [], nodeItself: true }, { groups: ['system:masters'] }, false],
+    ['a member of a wide group', { users: [], groups: [], nodeItself: true }, { groups: ['system:masters'] }, false],
   ];
   test.each(rows)('%s', (_, requester, asked, passes) => {
     const given = profile('kube-apiserver-client-kubelet', { requester });
@@ -642,7 +642,7 @@ describe('the signer of a v1beta1 request that names none', () => {
     ['no usages', { ...acceptable['kubelet-serving'], usages: [] }, 'kubernetes.io/legacy-unknown'],
     // Ours refuses these later, under the name the API server would have given.
     [
-      'a node name nobody can have',
+      'an empty node name',
       { ...acceptable['kubelet-serving'], commonName: 'system:node:' },
       'kubernetes.io/kubelet-serving',
     ],

@@ -61,7 +61,7 @@ function withSubject(signer: string, subject: string): string {
     : `{subject: {${subject}}}`;
 }
 
-/** With whom the installers of Kubernetes furnish a control plane, and which nobody should get by asking. */
+/** The names that installers of Kubernetes give to a control plane. No requester should get one. */
 const controlPlane = [
   'kubeadm:cluster-admins',
   'kubernetes-admin',
@@ -124,7 +124,7 @@ describe.each([users, legacy, own])('finding 1: names of the control plane and %
   });
 
   test.each(['alice', 'kubernauts', 'dev', 'systematic', 'apiservers', 'etc', 'web-etcd', 'Größe', 'a b'])(
-    '%s is nobody of the control plane',
+    '%s is no name of the control plane',
     (name) => {
       expect(judge(profileOf(signer, wide[signer]!), { subject: { O: name, CN: name } })).toEqual([]);
     },
@@ -221,7 +221,7 @@ describe('finding 1: the relay approves for users only where names are limited',
   const requester = 'requester: {groups: [dev]}';
   const usages = 'usages: {allowed: [client auth]}';
 
-  // It gives any subjectAltName with any usage: a certificate for the API server's own name, to whoever may ask.
+  // It gives any subjectAltName with any usage: a certificate for the API server's own name, to any permitted requester.
   test.each(['', 'subject: {commonNames: [a]}', 'subject: {commonNames: [a], organizations: [b]}'])(
     'legacy-unknown never, with %j',
     (subject) => {
@@ -271,23 +271,23 @@ describe('finding 9: the relay approves for users only where requesters are limi
   const approve = (signer: string, profile: string): string[] =>
     told(fileOf(`${signer}: ${profile}`, `    approval: {${signer}: approve}`)).problems;
   const message = (who: string): string => `would approve what ${who} asks for: name who may under requester`;
-  const anybody = 'any user';
+  const anyUser = 'any user';
 
   test.each<readonly [string, string]>([
-    ['{}', anybody],
-    ["{users: ['*']}", anybody],
-    ["{users: ['***']}", anybody],
-    ["{groups: ['*']}", anybody],
-    ["{groups: ['system:*']}", anybody],
-    ["{groups: ['*:*']}", anybody],
-    ["{groups: ['s*']}", anybody],
-    ["{groups: ['system:auth*']}", anybody],
-    ['{groups: [system:authenticated]}', anybody],
+    ['{}', anyUser],
+    ["{users: ['*']}", anyUser],
+    ["{users: ['***']}", anyUser],
+    ["{groups: ['*']}", anyUser],
+    ["{groups: ['system:*']}", anyUser],
+    ["{groups: ['*:*']}", anyUser],
+    ["{groups: ['s*']}", anyUser],
+    ["{groups: ['system:auth*']}", anyUser],
+    ['{groups: [system:authenticated]}', anyUser],
     ['{groups: [system:unauthenticated]}', 'an unauthenticated user'],
     ['{users: [system:anonymous]}', 'an unauthenticated user'],
     ["{users: ['system:*']}", 'an unauthenticated user'],
     ["{users: ['*:*']}", 'an unauthenticated user'],
-    ["{users: ['*@*']}", anybody],
+    ["{users: ['*@*']}", anyUser],
     ["{users: [jane, 'system:serviceaccount:*']}", 'any service account'],
     ['{groups: [system:serviceaccounts]}', 'any service account'],
     ["{groups: ['system:serviceaccounts:*']}", 'any service account'],
@@ -316,7 +316,7 @@ describe('finding 9: the relay approves for users only where requesters are limi
     '{users: [system:node:n1]}',
     '{users: [system:bootstrap:abcdef]}',
     '{groups: [system:masters]}',
-  ])('%s names somebody', (requester) => {
+  ])('%s limits the requesters', (requester) => {
     expect(approve(users, `{requester: ${requester}, ${limited}}`)).toEqual([]);
   });
 

@@ -126,7 +126,7 @@ describe('never throws', () => {
       fc.property(edits, (change) => {
         const changed = change(Buffer.from(made.der));
         fc.pre(!changed.equals(made.der));
-        // An ECDSA signature can be written anew by anybody (−s for s), but not by three changed bytes.
+        // An ECDSA signature has a second valid form (−s for s), but three changed bytes never give it.
         expect(answerTo(Buffer.from(pemBlock('CERTIFICATE REQUEST', changed)))).toBe('refused');
       }),
       { numRuns: 1000 },
@@ -211,7 +211,7 @@ describe('a request changed before it was signed', async () => {
   }
 });
 
-/** What decides who somebody is: the last CN, all O, all alternative names. */
+/** The names that identify the holder: the last CN, all O, all alternative names. */
 function namesOf(certificate: X509Certificate): unknown {
   const lines = certificate.subject?.split('\n') ?? [];
   const values = (type: string): string[] => lines.filter((line) => line.startsWith(`${type}=`));

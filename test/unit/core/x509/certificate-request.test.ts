@@ -62,7 +62,7 @@ describe('requests written by others', () => {
     expect(request.signatureHash).toBeUndefined();
   });
 
-  test('OpenSSL, with attributes and extensions that nobody gets', () => {
+  test('OpenSSL, with attributes and extensions that are not signed', () => {
     const request = decoded(opensslRequest);
     expect(request.subject.commonName).toBe('system:node:münchen-1');
     expect(request.sans).toEqual({
@@ -612,7 +612,7 @@ function unusedBits(whole: Uint8Array): Uint8Array {
 }
 
 describe('subject alternative names', () => {
-  test('name types nobody signs are named, once each', () => {
+  test('name types that no signer signs are named, once each', () => {
     const raw = [
       otherName('1.3.6.1.4.1.311.20.2.3', der.utf8('user@example.com')),
       otherName('1.2.3', der.nothing()),
@@ -697,6 +697,22 @@ describe('the text around the request', () => {
     const refused = refusal(Buffer.from(text, 'latin1'));
     expect(refused.code).toBe('RequestMalformed');
     expect(refused.message).toContain(message);
+  });
+
+  test('the blocks of gke-exec-auth-plugin are read where they are accepted, and no request has blocks of two writers', () => {
+    const ofPlugin =
+      pemBlock('ATTESTATION DATA', Buffer.from('x')) + pemBlock('ATTESTATION SIGNATURE', Buffer.from('y'));
+    const labels = (text: string, accepted?: 'gce-vtpm' | 'either'): readonly string[] | string => {
+      const answer = decodeRequest(Buffer.from(text), accepted);
+      return answer.ok ? answer.value.evidence.map(({ label }) => label) : answer.problem[0].message;
+    };
+    expect(labels(pem + ofPlugin, 'gce-vtpm')).toEqual(['ATTESTATION DATA', 'ATTESTATION SIGNATURE']);
+    expect(labels(pem + ofPlugin, 'either')).toEqual(['ATTESTATION DATA', 'ATTESTATION SIGNATURE']);
+    expect(labels(pem + provider + data, 'either')).toEqual([providerLabel, dataLabel]);
+    expect(labels(pem, 'either')).toEqual([]);
+    expect(labels(pem + ofPlugin)).toContain('another kind');
+    expect(labels(pem + provider + data, 'gce-vtpm')).toContain('another kind');
+    expect(labels(pem + provider + data + ofPlugin, 'either')).toContain('another kind');
   });
 
   test('too much text is refused before it is read', () => {

@@ -91,7 +91,7 @@ test('finding 5: every string type is read before it is judged', () => {
   expect(outcome(cn(der.utf8('')))).toBe('the subject has an empty CN');
 });
 
-test('finding 5: attributes that name nobody are left as they are, as in-tree', () => {
+test('finding 5: attributes that name no user are left as they are, as in-tree', () => {
   for (const value of ['', ' a ', 'a\u200b'])
     expect(outcome({ subject: { OU: value, L: value, CN: 'alice' } })).toBe('read');
   expect(outcome({ subject: { OU: 'a\0', CN: 'alice' } })).toBe('the subject has a control character in OU');

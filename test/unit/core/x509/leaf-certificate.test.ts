@@ -1,3 +1,4 @@
+import { algorithmIdentifiers } from '../../../../core/x509/model.ts';
 import { X509Certificate, createHash, createPublicKey, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -13,7 +14,6 @@ import { serialFrom, validity } from '../../../../core/x509/validity.ts';
 import { toPem } from '../../../../core/encoding/pem.ts';
 import type { SignatureAlgorithm } from '../../../../core/ports/signer.ts';
 import { maxSubjectAltNames } from '../../../../core/x509/subject-alt-names.ts';
-import { algorithmIdentifiers } from '../../../../core/x509/tbs-certificate.ts';
 import { knownUsages } from '../../../../core/x509/key-usages.ts';
 import * as der from '../../../harness/x509/der-writer.ts';
 import { encodeSubject, makeRequest, newKey, sharedKey } from '../../../harness/x509/requests.ts';
@@ -183,14 +183,14 @@ describe('a leaf', () => {
     expect(buildTbs(leaf, authority)).toEqual(buildTbs(leaf, authority));
   });
 
-  test('no TBS for a usage outside the table, or a serial number that is none', async () => {
+  test('no TBS for a usage outside the table, or an invalid serial number', async () => {
     const authority = await newAuthority();
     expect(() => buildTbs(template({}, { usages: ['client auth', 'toString'] }), authority)).toThrow(RangeError);
     for (const serial of ['', '00', '0011', '11'.repeat(21)])
       expect(() => buildTbs(template({}, { serial: Buffer.from(serial, 'hex') }), authority)).toThrow(RangeError);
   });
 
-  test("nobody's, and one with the name of the CA itself: policy's to refuse, as in-tree", async () => {
+  test('an empty subject and the subject of the CA itself are signed, as in-tree: the policy refuses them', async () => {
     const authority = await newAuthority();
     for (const name of [[], { O: 'Example', CN: 'Test CA' }]) {
       const { certificate, tbs } = await issue(template({ subject: name }), authority);
@@ -353,7 +353,7 @@ describe('what must not leave', async () => {
       },
     ],
     [
-      'an extension nobody asked for',
+      'an extension that was not asked for',
       'it has other extensions than a leaf',
       { extensions: [...pieces.extensions, extension('1.2.3.4', false, der.nothing())] },
     ],

@@ -1,7 +1,7 @@
-/** RSA keys whose numbers would make a signature worthless, or verifying it expensive. None of them needs a signature. */
+/** RSA keys whose numbers would make a signature worthless, or verifying it expensive. The cases need no signature. */
 import { describe, expect, test } from 'vitest';
 import { readDer } from '../../../../core/encoding/der-reader.ts';
-import { decodePublicKey } from '../../../../core/x509/public-key.ts';
+import { decodePublicKey, decodeSpki } from '../../../../core/x509/public-key.ts';
 import * as der from '../../../harness/x509/der-writer.ts';
 import { sharedKey } from '../../../harness/x509/requests.ts';
 
@@ -22,7 +22,7 @@ describe('the exponent of an RSA key', () => {
     ['3', [3], 'RSA 2048'],
     ['65537', [1, 0, 1], 'RSA 2048'],
     ['the largest that Go verifies, 2147483647', [0x7f, 0xff, 0xff, 0xff], 'RSA 2048'],
-    ['1: anyone can sign for such a key', [1], 'KeyNotPermitted'],
+    ['1: any value is its own signature', [1], 'KeyNotPermitted'],
     ['257, whose last octet is 1', [1, 1], 'RSA 2048'],
     ['even', [1, 0, 0], 'KeyNotPermitted'],
     ['of 32 bits', [0, 0x80, 0, 0, 1], 'KeyNotPermitted'],
@@ -49,4 +49,14 @@ test('an ordinary key is described', () => {
   const info = readDer(sharedKey('P-256').spki);
   if (!info.ok) throw new Error(info.problem);
   expect(decodePublicKey(info.value)).toMatchObject({ value: { publicKey: { description: 'ECDSA P-256' } } });
+});
+
+test('bytes that hold a key and nothing else are decoded', () => {
+  const { spki } = sharedKey('P-256');
+  expect(decodeSpki(spki)).toMatchObject({ value: { publicKey: { description: 'ECDSA P-256' } } });
+  expect(decodeSpki(Buffer.concat([spki, Buffer.of(0)]))).toMatchObject({
+    problem: [
+      { code: 'RequestMalformed', message: expect.stringMatching(/^the public key is not DER: it /) as string },
+    ],
+  });
 });

@@ -196,6 +196,22 @@ describe('its extensions', () => {
     expect(() => certificateFacts(certificate(withExtensions(one)))).toThrow(why);
   });
 
+  const list = der.sequence(extension(subjectKeyIdentifier, der.octets(der.octets(Buffer.from([1])))));
+  test.each<[string, readonly Uint8Array[], RegExp]>([
+    ['beside their list', [der.constructed(3, list, extension('1.2.3', value))], /its extensions cannot be read/],
+    ['in a set', [der.constructed(3, der.set(extension('1.2.3', value)))], /its extensions cannot be read/],
+    ['in no list', [der.constructed(3)], /its extensions cannot be read/],
+    ['in two fields', [der.constructed(3, list), der.constructed(3, list)], /its optional fields cannot be read/],
+    [
+      'before a unique identifier',
+      [der.constructed(3, list), der.primitive(1, Buffer.of(0, 1))],
+      /its optional fields/,
+    ],
+    ['behind an unknown field', [der.primitive(4, Buffer.of(0)), der.constructed(3, list)], /its optional fields/],
+  ])('%s', (_, optional, why) => {
+    expect(() => certificateFacts(certificate({ optional }))).toThrow(why);
+  });
+
   test('twice', () => {
     const twice = withExtensions(extension(basicConstraints, value), extension(basicConstraints, value));
     expect(() => certificateFacts(certificate(twice))).toThrow(`it has two extensions ${basicConstraints}`);
@@ -229,7 +245,7 @@ describe('its extensions', () => {
   test.each<[string, Uint8Array]>([
     ['no DER', Buffer.from([4, 5])],
     ['a string of another type', der.utf8('abc')],
-  ])('a subjectKeyIdentifier of %s is none', (_, content) => {
+  ])('a subjectKeyIdentifier of %s is not read', (_, content) => {
     const facts = certificateFacts(certificate(withExtensions(extension(subjectKeyIdentifier, der.octets(content)))));
     expect(facts.subjectKeyIdentifier).toBeUndefined();
   });

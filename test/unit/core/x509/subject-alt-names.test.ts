@@ -47,7 +47,7 @@ describe('IP addresses', () => {
     );
   });
 
-  test.each([0, 1, 3, 5, 8, 15, 17, 32])('%i octets are none', (length) => {
+  test.each([0, 1, 3, 5, 8, 15, 17, 32])('%i octets are no address', (length) => {
     expect(ipText(new Uint8Array(length))).toBeUndefined();
   });
 });

@@ -1,8 +1,13 @@
-import { DescribeInstancesCommand, EC2Client, paginateDescribeInstances } from '@aws-sdk/client-ec2';
-import type { DescribeInstancesCommandInput } from '@aws-sdk/client-ec2';
+import {
+  DescribeInstancesCommand,
+  EC2Client,
+  GetInstanceTpmEkPubCommand,
+  paginateDescribeInstances,
+} from '@aws-sdk/client-ec2';
+import type { DescribeInstancesCommandInput, GetInstanceTpmEkPubCommandInput } from '@aws-sdk/client-ec2';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startFakeEc2, type FakeEc2 } from '../../../harness/fake-aws/ec2.ts';
-import { networkInterface } from '../../../harness/fake-aws/machine/instance.ts';
+import { networkInterface, type FakeInstance } from '../../../harness/fake-aws/machine/instance.ts';
 import { createFakeAws } from '../../../harness/fake-aws/world.ts';
 import type { Credential } from '../../../harness/fake-aws/world.ts';
 
@@ -148,7 +153,7 @@ describe('DescribeInstances of the fake EC2, read by the real SDK', () => {
   });
 
   test.each<[string, Credential, string]>([
-    ['without the right', aws.createUser(account, 'nobody'), 'UnauthorizedOperation'],
+    ['without the right', aws.createUser(account, 'without-rights'), 'UnauthorizedOperation'],
     ['by the instance itself', aws.identityCredential(machine.instanceId), 'UnauthorizedOperation'],
     ['with another secret', { ...reader, secretAccessKey: 'x' }, 'AuthFailure'],
     ['with a token that is not the key’s', { ...reader, sessionToken: 'x' }, 'AuthFailure'],
@@ -185,5 +190,40 @@ describe('DescribeInstances of the fake EC2, read by the real SDK', () => {
     expect(await describeOne(machine.instanceId, client(reader, { maxAttempts: 2 }))).toMatchObject({ owner: account });
     ec2.inject({ times: 1 });
     await expect(describeOne(machine.instanceId)).rejects.toThrow();
+  });
+});
+
+describe('GetInstanceTpmEkPub of the fake EC2, read by the real SDK', () => {
+  let measured: FakeInstance;
+  beforeAll(() => {
+    measured = aws.launch({ account, region, nitroTpm: { 'rsa-2048': Buffer.from('the key') } });
+  });
+  const may = aws.createUser(account, 'keys', ['ec2:GetInstanceTpmEkPub']);
+  const ask = () => ({ InstanceId: measured.instanceId, KeyType: 'rsa-2048', KeyFormat: 'der' }) as const;
+  const keyOf = (input: GetInstanceTpmEkPubCommandInput, who = may) =>
+    client(who).send(new GetInstanceTpmEkPubCommand(input));
+
+  test('names the key of an instance that has one, and DescribeInstances says which have', async () => {
+    expect(await keyOf(ask())).toMatchObject({ ...ask(), KeyValue: Buffer.from('the key').toString('base64') });
+    expect(ec2.calls.at(-1)).toMatchObject({ action: 'GetInstanceTpmEkPub', parameters: ask() });
+    expect(await describeOne(measured.instanceId)).toMatchObject({ TpmSupport: 'v2.0' });
+    expect(await describeOne(machine.instanceId)).not.toHaveProperty('TpmSupport');
+  });
+
+  test.each<[string, object, string]>([
+    ['of no instance', { InstanceId: 'i-00000000000000000' }, 'InvalidInstanceID.NotFound'],
+    ['of an instance without a TPM', { InstanceId: machine.instanceId }, 'UnsupportedOperation'],
+    ['of a kind that it has not', { KeyType: 'ecc-sec-p384' }, 'UnsupportedOperation'],
+    ['of a kind that none has', { KeyType: 'p-256' }, 'InvalidParameterValue'],
+    ['without a kind', { KeyType: undefined }, 'MissingParameter'],
+    ['in a form that is not asked for here', { KeyFormat: 'tpmt' }, 'InvalidParameterValue'],
+    ['with a parameter it does not know', { DryRun: true }, 'UnknownParameter'],
+  ])('names no key %s', async (_, change, name) => {
+    await expect(keyOf({ ...ask(), ...change })).rejects.toMatchObject({ name });
+  });
+
+  test('is refused without its own right, and to an unknown signature', async () => {
+    await expect(keyOf(ask(), reader)).rejects.toMatchObject({ name: 'UnauthorizedOperation' });
+    await expect(keyOf(ask(), { ...may, secretAccessKey: 'x' })).rejects.toMatchObject({ name: 'AuthFailure' });
   });
 });

@@ -49,7 +49,7 @@ describe('the evidence of a node', () => {
     expect(await ask(`csr-attest/v1/test/${made.binding}`)).toMatchObject({ status: 403 });
   });
 
-  test('is signed by whom one says', async () => {
+  test('is signed by the named credential', async () => {
     const made = makeNodeEvidence(aws, instanceId, { ...options, signedBy: 'profile' });
     const keyId = new URL(made.presignedUrl).searchParams.get('X-Amz-Credential')?.split('/')[0] ?? '';
     expect(aws.credential(keyId)?.principal.arn).toBe(`arn:aws:sts::111122223333:assumed-role/node/${instanceId}`);

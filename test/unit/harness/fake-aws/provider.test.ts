@@ -3,7 +3,7 @@ import { EC2Client } from '@aws-sdk/client-ec2';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { ec2Endpoint } from '../../../../adapters/aws/ec2.ts';
 import { stsEndpoint } from '../../../../adapters/aws/sts.ts';
-import type { AwsAttestation } from '../../../../core/configuration/model/attestation.ts';
+import type { AwsAttestation } from '../../../../core/configuration/providers/aws.ts';
 import { awsProvider } from '../../../../core/attestation/aws/provider.ts';
 import { bindingDigest } from '../../../../core/attestation/evidence/binding-digest.ts';
 import { decodeRequest } from '../../../../core/x509/certificate-request.ts';
@@ -83,7 +83,7 @@ async function attest(instanceId: string, options: Partial<NodeEvidenceOptions> 
     regionCertificates: aws.regionCertificates(region, 'us-east-1'),
   });
   const { publicKey } = decoded.value;
-  const examined = provider.examine({
+  const examined = await provider.examine({
     ...evidence,
     request: decoded.value,
     nodeName: node.nodeName,
@@ -149,7 +149,7 @@ describe('the product’s provider in the fake AWS', () => {
     aws.change(instanceId, { volumes: [{ ...swapped!, attachTime: swapped!.attachTime + 3_600_000 }] });
   }
 
-  test('does not take for an answer what is none', async () => {
+  test('throws on errors and truncated answers, then answers', async () => {
     const instanceId = launch();
     ec2.hide(instanceId, 1);
     await expect(attest(instanceId)).rejects.toThrow(/does not yet know/);

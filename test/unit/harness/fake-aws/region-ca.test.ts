@@ -26,7 +26,7 @@ function openssl(cms: Uint8Array, certificatePem: string, ...more: string[]): st
   writeFileSync(input, cms);
   writeFileSync(certificate, certificatePem);
   const args = ['cms', '-verify', '-binary', '-inform', 'DER', '-in', input, '-certfile', certificate];
-  // Pinned keys, no chain: as everybody verifies these documents.
+  // Pinned keys, no chain: the usual way to verify these documents.
   return String(execFileSync('openssl', [...args, '-nointern', '-noverify', ...more], quiet));
 }
 

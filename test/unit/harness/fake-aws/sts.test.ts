@@ -57,7 +57,7 @@ describe('GetCallerIdentity of the fake STS', () => {
     });
   });
 
-  test('answers in XML to whoever does not ask for JSON, errors too', async () => {
+  test('answers in XML unless the request asks for JSON, errors too', async () => {
     const { status, contentType, body } = await ask(presign(usual()), { accept: '*/*' });
     expect({ status, contentType }).toEqual({ status: 200, contentType: 'text/xml' });
     expect(body).toMatch(/^<GetCallerIdentityResponse xmlns="https:\/\/sts\.amazonaws\.com\/doc\/2011-06-15\/">/);
@@ -166,7 +166,7 @@ describe('faults of the fake STS', () => {
   // The SDK signs with the clock of the machine.
   beforeAll(() => (now = Date.now()));
 
-  test('are none for the real SDK as long as none is injected', async () => {
+  test('do not occur for the real SDK unless the test injects them', async () => {
     const identity = await client().send(new GetCallerIdentityCommand({}));
     expect(identity).toMatchObject({ Arn: 'arn:aws:iam::111122223333:user/relay', Account: '111122223333' });
     const { Credentials: given, AssumedRoleUser: user } = await client().send(assume);

@@ -4,12 +4,13 @@ import * as x509 from '@peculiar/x509';
 import { webcrypto } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { decodeRequest } from '../../../../core/x509/certificate-request.ts';
 import type { ApiAnswer, JsonObject } from '../../../../core/ports/kubernetes-api.ts';
 import type { Progress } from '../../../../kubelet-authenticator/credential/credential.ts';
 import { obtain } from '../../../../kubelet-authenticator/credential/obtain.ts';
 import { removeBootstrapToken } from '../../../../kubelet-authenticator/request/login.ts';
+import { ChallengeRefusedError } from '../../../../kubelet-authenticator/providers/provider.ts';
 import type { NodeProviderPort } from '../../../../kubelet-authenticator/providers/provider.ts';
 import { clientUsages } from '../../../../kubelet-authenticator/request/request.ts';
 import { resolveSettings } from '../../../../kubelet-authenticator/settings/settings.ts';
@@ -39,6 +40,7 @@ let more: Readonly<Record<string, unknown>>;
 let renews: boolean;
 /** What this program makes, newest first. */
 let versions: NodeProviderPort['versions'];
+let answersChallenges: boolean;
 let caKeys: webcrypto.CryptoKeyPair;
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
@@ -55,6 +57,7 @@ beforeEach(() => {
   more = {};
   renews = true;
   versions = ['aws/v2', 'aws/v1'];
+  answersChallenges = true;
   writeFileSync(join(folder.path, 'token'), JSON.stringify({ token: 'abcdef.0123456789abcdef' }));
 });
 afterEach(() => folder.remove());
@@ -85,11 +88,18 @@ function objectOf({ name, spec, status, annotations }: Stored): ApiAnswer<JsonOb
   return { ok: true, value: { metadata: { name, resourceVersion: '1', annotations }, spec, status } };
 }
 
-const provider: Omit<NodeProviderPort, 'versions'> = {
+const provider: Omit<NodeProviderPort, 'versions' | 'answersChallenges'> = {
   renews: true,
   describe: () => Promise.resolve({ names: [] }),
-  makeEvidence: ({ version }) => Promise.resolve({ data: `{"v":"${version}"}`, staleAt: now + 240_000 }),
+  makeEvidence({ version, challenge, refused, nonce }) {
+    if (challenge?.credential === unopenable) throw new ChallengeRefusedError('the credential does not open');
+    const data = { v: version, answers: challenge?.challenge, refused, nonce };
+    return Promise.resolve({ data: JSON.stringify(data), staleAt: now + 240_000 });
+  },
 };
+
+/** A credential that this machine cannot open. */
+const unopenable = 'dW5vcGVuYWJsZQ==';
 
 /** `patience` in milliseconds of virtual time; each look at the cluster takes a second of it. */
 async function ask(patience = 60_000): Promise<Progress> {
@@ -108,7 +118,7 @@ async function ask(patience = 60_000): Promise<Progress> {
       settings,
       slot: { directory: settings.cacheDirectory, name: 'client' },
       wanted: { signerName: settings.signerName, usages: clientUsages, names: { ip: [], dns: [] } },
-      provider: { ...provider, versions, renews },
+      provider: { ...provider, versions, renews, answersChallenges },
       login: undefined,
       dependencies: { now: () => now, log: (line) => void logged.push(line) },
       connect: (_place, login) => ({
@@ -150,6 +160,12 @@ const versionsSent = () =>
     const [, block = ''] =
       /ATTESTATION PROVIDER-----\n(.*)\n/.exec(Buffer.from(spec.request, 'base64').toString()) ?? [];
     return Buffer.from(block, 'base64').toString();
+  });
+const dataSent = () =>
+  created.map(({ spec }) => {
+    const [, block = ''] =
+      /ATTESTATION DATA-----\n([^-]*)\n/.exec(Buffer.from(spec.request, 'base64').toString()) ?? [];
+    return JSON.parse(Buffer.from(block, 'base64').toString()) as { answers?: string; refused: boolean };
   });
 const keysSent = () =>
   new Set(
@@ -240,6 +256,20 @@ test('a temporary failure is tried again, and each distinct one is logged once',
   };
   expect(await ask()).toMatchObject({ kind: 'issued' });
   expect(logged.filter((line) => line.includes('connection refused'))).toEqual(['trying again: connection refused']);
+});
+
+test('after a refusal the provider is told, so that it may say more; after a certificate it is not', async () => {
+  const refusedOf = () => dataSent().map(({ refused }) => refused);
+  decide = no('Denied', 'IdentityNotAllowed');
+  expect(await ask()).toMatchObject({ kind: 'refused' });
+  expect(refusedOf()).toEqual([false]);
+  now += 60_000;
+  decide = (stored) => issue(stored);
+  expect(await ask()).toMatchObject({ kind: 'issued' });
+  expect(refusedOf()).toEqual([false, true]);
+  now += 29 * 86_400_000;
+  expect(await ask()).toMatchObject({ kind: 'issued' });
+  expect(refusedOf()).toEqual([false, true, false]);
 });
 
 test('evidence that came too late is made anew, with the same key, a few times', async () => {
@@ -407,5 +437,137 @@ describe('finding 14: the bootstrap token after the first certificate', () => {
     expect(await ask()).toMatchObject({ kind: 'issued' });
     expect(keysSent().size).toBe(1);
     expect(existsSync(token())).toBe(false);
+  });
+});
+
+describe('a challenge', () => {
+  /** The challenge that each request answers. */
+  const answered = () => dataSent().map(({ answers }) => answers);
+  const annotation = (challenge: string, credential = 'YmxvYg==') => JSON.stringify({ v: 1, challenge, credential });
+  /** As the approver denies the nth request: challenge c1, c2 … */
+  const challenges =
+    (text: (nth: number) => string = (nth) => annotation(`c${nth}`)): Decide =>
+    async (stored, nth) => {
+      await no('Denied', 'AttestationChallenge')(stored, nth);
+      stored.annotations['countersign.dev/attestation-challenge'] = text(nth);
+    };
+  const grant: Decide = (stored) => issue(stored);
+  const work = () => JSON.parse(readFileSync(join(folder.path, 'cache/client-next.json'), 'utf8')) as object;
+
+  test('is answered at once by the next request, of the same key', async () => {
+    decide = (stored, nth) => (nth === 1 ? challenges()(stored, nth) : issue(stored));
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(answered()).toEqual([undefined, 'c1']);
+    expect(keysSent().size).toBe(1);
+  });
+
+  test('is read by the next run, if the process dies between the refusal and the answer', async () => {
+    decide = () => {};
+    // The time is over: the request stays in the cluster.
+    expect(await ask(2_000)).toMatchObject({ kind: 'waiting' });
+    await challenges()(created[0]!, 1);
+    decide = (stored) => issue(stored);
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(answered()).toEqual([undefined, 'c1']);
+    expect(keysSent().size).toBe(1);
+  });
+
+  test('is in the work file before it is answered: a run that dies while it makes the answer is resumed', async () => {
+    const makeEvidence = provider.makeEvidence;
+    const dying = vi.spyOn(provider, 'makeEvidence').mockImplementation((question) => {
+      if (question.challenge !== undefined) throw new Error('killed');
+      return makeEvidence(question);
+    });
+    decide = (stored, nth) => (nth === 1 ? challenges()(stored, nth) : issue(stored));
+    await expect(ask(1_000)).rejects.toThrow('killed');
+    expect(work()).toMatchObject({ challenge: { challenge: 'c1' }, challenges: 1, refusals: 0 });
+    dying.mockRestore();
+    now += 60_000;
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(answered()).toEqual([undefined, 'c1']);
+  });
+
+  test('is not answered when it is too late: the next request gets another one', async () => {
+    decide = () => {};
+    await ask(2_000);
+    await challenges()(created[0]!, 1);
+    // It is received, and then the machine is suspended.
+    const dying = vi.spyOn(provider, 'makeEvidence').mockImplementation(() => {
+      throw new Error('suspended');
+    });
+    await expect(ask(1_000)).rejects.toThrow('suspended');
+    dying.mockRestore();
+    now += 90_000;
+    decide = (stored, nth) => (nth === 2 ? challenges()(stored, nth) : issue(stored));
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(answered()).toEqual([undefined, undefined, 'c2']);
+  });
+
+  test('whose answer is refused is not answered again: the next request gets another one', async () => {
+    const script = [challenges(), no('Denied', 'AttestationInvalid'), challenges(), grant];
+    decide = (stored, nth) => script[nth - 1]?.(stored, nth);
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(answered()).toEqual([undefined, 'c1', undefined, 'c3']);
+  });
+
+  test('that the machine cannot open is dropped, for another one', async () => {
+    decide = (stored, nth) =>
+      nth < 3
+        ? challenges(() => annotation(`c${nth}`, nth === 1 ? unopenable : 'YmxvYg=='))(stored, nth)
+        : issue(stored);
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(answered()).toEqual([undefined, undefined, 'c2']);
+    expect(logged.join('\n')).toContain('the credential does not open');
+  });
+
+  test('costs no retry: a node that used all of them answers still', async () => {
+    const invalid = no('Denied', 'AttestationInvalid');
+    const script = [invalid, invalid, challenges(), invalid, challenges(), grant];
+    decide = (stored, nth) => script[nth - 1]?.(stored, nth);
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+  });
+
+  test('after challenge is answered a few times, not for ever; then the node backs off and begins anew', async () => {
+    decide = challenges();
+    expect(await ask()).toMatchObject({ kind: 'refused', askAgainAt: now + 60_000 });
+    expect(answered()).toEqual([undefined, 'c1', 'c2', 'c3']);
+    now += 60_000;
+    decide = (stored, nth) => (nth === 5 ? challenges()(stored, nth) : issue(stored));
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(answered().slice(4)).toEqual([undefined, 'c5']);
+  });
+
+  test.for([
+    ['missing', undefined],
+    ['not JSON', 'c1'],
+    ['of another version', JSON.stringify({ v: 2, challenge: 'c1', credential: 'YmxvYg==' })],
+    ['without a credential', JSON.stringify({ v: 1, challenge: 'c1' })],
+    ['not base64', annotation('c1', 'a b')],
+    ['of another alphabet', annotation('c+1')],
+    ['oversized', annotation('c1', 'A'.repeat(5_000))],
+  ] as const)('that is %s is a refusal, and the log says so', async ([, text]) => {
+    decide = text === undefined ? no('Denied', 'AttestationChallenge') : challenges(() => text);
+    expect(await ask()).toMatchObject({ kind: 'refused', askAgainAt: now + 60_000 });
+    expect(created).toHaveLength(1);
+    expect(logged.join('\n')).toContain('a challenge that this node cannot read');
+  });
+
+  test('is unknown to the work file of an earlier version, whose key is kept', async () => {
+    decide = no('Denied', 'IdentityNotAllowed');
+    await ask();
+    const { challenges: none, ...earlier } = work() as { readonly challenges: number };
+    expect(none).toBe(0);
+    writeFileSync(join(folder.path, 'cache/client-next.json'), JSON.stringify(earlier));
+    now += 60_000;
+    decide = (stored, nth) => (nth === 2 ? challenges()(stored, nth) : issue(stored));
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(keysSent().size).toBe(1);
+  });
+
+  test('is nothing that a provider without a TPM answers', async () => {
+    answersChallenges = false;
+    decide = challenges();
+    expect(await ask()).toMatchObject({ kind: 'refused' });
+    expect(created).toHaveLength(1);
   });
 });

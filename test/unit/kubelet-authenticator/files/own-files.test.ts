@@ -24,7 +24,12 @@ import type { Slot } from '../../../../kubelet-authenticator/files/cache.ts';
 import { conflicts, writeFiles } from '../../../../kubelet-authenticator/join/join-files.ts';
 import { lockFile, takeLock } from '../../../../kubelet-authenticator/files/lock.ts';
 import { bootstrapLogin } from '../../../../kubelet-authenticator/request/login.ts';
-import { checkOwnDirectory, readGivenFile, readOwnFile } from '../../../../kubelet-authenticator/files/own-files.ts';
+import {
+  checkOwnDirectory,
+  readGivenFile,
+  readOwnFile,
+  readOwnSecret,
+} from '../../../../kubelet-authenticator/files/own-files.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
 
 /** Another user, and not a member of a group that we are in. */
@@ -207,5 +212,23 @@ describe('finding 11: what join writes', () => {
     expect(conflicts([file()])).toEqual([file().path]);
     writeFiles([file()], true);
     expect([lstatSync(file().path).isFile(), readFileSync(at('target'), 'utf8')]).toEqual([true, 'kept']);
+  });
+});
+
+describe('a private key of the operator', () => {
+  test('must not be readable by others; its group may read it, as Puppet has it', () => {
+    writeFileSync(at('key'), 'k');
+    symlinkSync(at('key'), at('link'));
+    for (const mode of [0o644, 0o604]) {
+      chmodSync(at('key'), mode);
+      const words = `${at('key')} can be read by other users (mode 0${mode.toString(8)}): chmod o-rwx ${at('key')}`;
+      expect(() => readOwnSecret(at('link'))).toThrow(words);
+    }
+    for (const mode of [0o600, 0o640, 0o400]) {
+      chmodSync(at('key'), mode);
+      expect(readOwnSecret(at('link'))).toBe('k');
+    }
+    chmodSync(at('key'), 0o660);
+    expect(() => readOwnSecret(at('key'))).toThrow('can be written by other users');
   });
 });

@@ -52,7 +52,7 @@ function evidenceIn(text: string): readonly [version: string, data: object] {
 
 test.each(keyKinds)('a request for a %s key is what the signing side reads', async (kind) => {
   const key = newKey(kind);
-  const request = await makeRequest(settings, wanted, key, provider, 'aws/v2', 1_000);
+  const request = await makeRequest(settings, wanted, key, provider, { version: 'aws/v2', now: 1_000 });
   const decoded = decodeRequest(Buffer.from(request.text));
   if (!decoded.ok) throw new Error(JSON.stringify(decoded));
   expect(decoded.value).toMatchObject({
@@ -96,13 +96,13 @@ test.each(keyKinds)('a request for a %s key is what the signing side reads', asy
 
 test('finding 7: what a node writes holds no signed document, and the node does not even read one', async () => {
   read.length = 0;
-  const { text } = await makeRequest(settings, wanted, newKey('P-256'), provider, 'aws/v2', 0);
+  const { text } = await makeRequest(settings, wanted, newKey('P-256'), provider, { version: 'aws/v2', now: 0 });
   expect(read.filter((path) => path.includes('instance-identity'))).toEqual([]);
   expect(Object.keys(evidenceIn(text)[1])).toEqual(['v', 'account', 'region', 'instance', 'sts', 'nonce']);
 });
 
 test('for a signing side that takes aws/v1 only, the document of the instance', async () => {
-  const { text } = await makeRequest(settings, wanted, newKey('P-256'), provider, 'aws/v1', 0);
+  const { text } = await makeRequest(settings, wanted, newKey('P-256'), provider, { version: 'aws/v1', now: 0 });
   expect(evidenceIn(text)).toEqual([
     'aws/v1',
     { v: 1, rsa2048: 'bGluZQ==\nMg==', sts: 'k8s-aws-v1.x', nonce: expect.stringMatching(/^[\w-]{22}$/) as string },
@@ -112,8 +112,8 @@ test('for a signing side that takes aws/v1 only, the document of the instance', 
 test('two of one moment, for one key, are two: a proof is taken once', async () => {
   const key = newKey('P-256');
   const [one, two] = [
-    await makeRequest(settings, wanted, key, provider, 'aws/v2', 5),
-    await makeRequest(settings, wanted, key, provider, 'aws/v2', 5),
+    await makeRequest(settings, wanted, key, provider, { version: 'aws/v2', now: 5 }),
+    await makeRequest(settings, wanted, key, provider, { version: 'aws/v2', now: 5 }),
   ];
   const ids = signed.slice(-2).map((proof) => (proof as { id: string }).id);
   expect(ids[0]).not.toBe(ids[1]);
@@ -122,7 +122,10 @@ test('two of one moment, for one key, are two: a proof is taken once', async () 
 
 test('names go into the request, the object into the API as it is', async () => {
   const names = { ip: ['10.0.0.1', '2001:db8::1'], dns: ['n1.example.com'] };
-  const request = await makeRequest(settings, { ...wanted, names }, newKey('P-256'), provider, 'aws/v2', 0);
+  const request = await makeRequest(settings, { ...wanted, names }, newKey('P-256'), provider, {
+    version: 'aws/v2',
+    now: 0,
+  });
   expect(decodeRequest(Buffer.from(request.text))).toMatchObject({ value: { sans: names } });
   expect(requestObject(request, wanted)).toEqual({
     apiVersion: 'certificates.k8s.io/v1',
@@ -141,7 +144,8 @@ test('an instance that lacks what a proof needs: the message names what is missi
     awsProvider({ read: (asked) => Promise.resolve(asked === path ? text : answers[asked]) }, () =>
       Promise.resolve('x'),
     );
-  const made = (broken: typeof provider) => makeRequest(settings, wanted, newKey('P-256'), broken, 'aws/v2', 0);
+  const made = (broken: typeof provider) =>
+    makeRequest(settings, wanted, newKey('P-256'), broken, { version: 'aws/v2', now: 0 });
   const credentials = 'meta-data/identity-credentials/ec2/security-credentials/ec2-instance';
   await expect(made(without(credentials))).rejects.toThrow(`the metadata service has no ${credentials}`);
   await expect(made(without(credentials, '{"Code":"Failed","Token":"t0ps3cret"}'))).rejects.toThrow(

@@ -2,7 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { decodeExecInfo, encodeExecCredential } from '../../../../kubelet-authenticator/credential/exec-credential.ts';
-import { encodeSettings, resolveSettings, servingFile } from '../../../../kubelet-authenticator/settings/settings.ts';
+import {
+  encodeSettings,
+  resolveSettings,
+  servingFile,
+  nitroTpmKeyKind,
+} from '../../../../kubelet-authenticator/settings/settings.ts';
 import { settingsFile } from '../settings-file.ts';
 
 const settings = (change: object = {}, flags: Parameters<typeof resolveSettings>[1] = {}) => {
@@ -67,7 +72,7 @@ test('all problems are reported at once', () => {
     ...settingsFile,
     version: 2,
     nodeName: 'N 1',
-    provider: 'gce',
+    provider: 'azure',
     server: 'http://10.0.0.1',
     color: 1,
     cacheDirectory: 'x',
@@ -75,12 +80,37 @@ test('all problems are reported at once', () => {
   expect(problems(JSON.stringify({ ...wrong, audience: undefined }))).toEqual([
     'the settings file has an unknown key "color"',
     'the settings file must have "version": 1',
-    'provider (--provider) must be one of aws, insecure',
+    'provider (--provider) must be one of aws, aws-nitrotpm, tpm, x509, gce, insecure',
     'nodeName (--node-name) is not a valid node name',
     'server (--server) must be an https URL (http only on loopback)',
     'audience (--audience) is missing',
     'cacheDirectory (--cache-dir) must be an absolute path',
   ]);
+});
+
+test('the kind of the endorsement key is a setting of the providers with a TPM', () => {
+  const wrong = 'endorsementKey (--endorsement-key)';
+  const text = (more: object) => JSON.stringify({ ...settingsFile, ...more });
+  expect(problems(text({ endorsementKey: 'p-256' }))).toEqual([
+    `${wrong} is a setting of providers tpm and aws-nitrotpm`,
+  ]);
+  expect(problems(text({ provider: 'tpm', endorsementKey: 'p-521' }))).toEqual([
+    `${wrong} must be one of rsa-2048, p-256, p-384`,
+  ]);
+  // EC2 names an RSA key and one on P-384.
+  expect(problems(text({ provider: 'aws-nitrotpm', endorsementKey: 'p-256' }))).toEqual([
+    `${wrong} must be one of rsa-2048, p-384`,
+  ]);
+  expect([undefined, 'rsa-2048', 'p-384'].map((kind) => nitroTpmKeyKind({ endorsementKey: kind as never }))).toEqual([
+    'rsa-2048',
+    'rsa-2048',
+    'p-384',
+  ]);
+  const resolved = resolveSettings(text({ provider: 'tpm', signerName: undefined }), { 'endorsement-key': 'p-384' });
+  expect(resolved).toMatchObject({
+    ok: true,
+    value: { endorsementKey: 'p-384', signerName: 'cluster.x-k8s.io/kube-apiserver-client-kubelet-tpm' },
+  });
 });
 
 test.each(['exec', 'serving'])(
@@ -130,4 +160,27 @@ test('the answer is of the version that was asked for, its moment in whole secon
     kind: 'ExecCredential',
     status: { expirationTimestamp: '2023-11-14T22:13:20Z', clientCertificateData: 'C', clientKeyData: 'K' },
   });
+});
+
+test('provider x509 needs certificate and key, and no other provider takes them', () => {
+  const files = { attestationCertificateFile: '/svid.pem', attestationKeyFile: '/svid-key.pem' };
+  const x509 = { ...settingsFile, provider: 'x509' };
+  expect(problems(JSON.stringify(x509))).toEqual([
+    'attestationCertificateFile (--attestation-certificate) is missing',
+    'attestationKeyFile (--attestation-key) is missing',
+  ]);
+  const resolved = settings({ provider: 'x509', ...files }, { 'attestation-name': 'cn' });
+  expect(resolved).toMatchObject({ ...files, attestationName: 'cn' });
+  expect(resolved.signerName).toBe('cluster.x-k8s.io/kube-apiserver-client-kubelet-x509');
+  expect(resolveSettings(encodeSettings(resolved))).toEqual({ ok: true, value: resolved });
+  expect(problems(JSON.stringify({ ...x509, ...files, attestationKeyFile: 'svid-key.pem' }))).toEqual([
+    'attestationKeyFile (--attestation-key) must be an absolute path',
+  ]);
+  expect(problems(JSON.stringify({ ...x509, ...files, attestationName: 'email' }))).toEqual([
+    'attestationName (--attestation-name) must be one of uri, cn, dns',
+  ]);
+  expect(problems(JSON.stringify({ ...settingsFile, ...files }))).toEqual([
+    'attestationCertificateFile (--attestation-certificate) is a setting of provider x509',
+    'attestationKeyFile (--attestation-key) is a setting of provider x509',
+  ]);
 });

@@ -124,6 +124,7 @@ describe('finding 2: sign’s own call of attest', () => {
         caller: check,
         dynamodb: new DynamoDBClient({ region: 'eu-central-1' }),
         aws: undefined as never,
+        challengeKey: undefined as never,
         now: Date.now,
         randomBytes,
         log: (entry) => log.push(entry),

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { defaultCluster } from '../../../../core/configuration/parse.ts';
 import { MisconfigurationError } from '../../../../core/ports/errors.ts';
 import { readSettings } from '../../../../lambdas/attest/env.ts';
@@ -34,4 +34,22 @@ test('the error has every problem, also a variable that leads calls away from AW
   expect(() => readSettings({ AWS_ENDPOINT_URL: 'https://aws.example' }, cluster)).toThrow(
     /^AWS_ENDPOINT_URL is set, .*; COUNTERSIGN_CLUSTER is not set; COUNTERSIGN_ATTESTATIONS_TABLE is not set$/,
   );
+});
+
+describe('the challenge key', () => {
+  const attestation = { audience: 'demo', addressRanges: [], tpm: { machines: 'listed' } as never };
+  const challenging = { ...cluster, attestation };
+  const COUNTERSIGN_CHALLENGE_KEY = 'arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab';
+
+  test('is what a cluster with a TPM is told, and no other cluster', () => {
+    const told = { ...good, COUNTERSIGN_CHALLENGE_KEY };
+    expect(readSettings(told, challenging).challengeKey).toBe(COUNTERSIGN_CHALLENGE_KEY);
+    expect(readSettings(told, cluster)).not.toHaveProperty('challengeKey');
+  });
+
+  test.each([undefined, '', 'alias/challenge', '1234abcd-12ab-34cd-56ef-1234567890ab'])('is not %j', (value) => {
+    expect(() => readSettings({ ...good, COUNTERSIGN_CHALLENGE_KEY: value }, challenging)).toThrow(
+      new MisconfigurationError('COUNTERSIGN_CHALLENGE_KEY is not the ARN of a KMS key'),
+    );
+  });
 });

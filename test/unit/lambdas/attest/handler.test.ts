@@ -74,7 +74,7 @@ describe('a call is a request, and a context that may be missing', () => {
     ['null', null, /not a JSON object/],
     ['a list', [request], /not a JSON object/],
     ['no request', {}, /^request: /],
-    ['a request that is none', { request: { kind: 'Pod' } }, /^request: /],
+    ['an object of another kind', { request: { kind: 'Pod' } }, /^request: /],
     ['a request in text', { request: JSON.stringify(request) }, /^request: /],
     ['the bare request, as /sign takes it', request, /keys other than request and context/],
     ['one key more', { request, force: true }, /keys other than request and context/],
@@ -123,7 +123,7 @@ describe('a call is a request, and a context that may be missing', () => {
   });
 });
 
-describe('what somebody else says of the machine only narrows', () => {
+describe('what the relay says of the machine only narrows', () => {
   test.each([
     ['its name', { nodeName: 'node-1' }, 'approve'],
     ['another name', { nodeName: 'node-2' }, 'deny'],
@@ -187,11 +187,11 @@ describe('a verdict', () => {
     ]);
   });
 
-  test('approve, where nobody has to prove anything', async () => {
+  test('approve, for a signer without attestation', async () => {
     const { post, store } = await start();
     const request = requestOf({
       signerName: 'kubernetes.io/kube-apiserver-client',
-      spec: { subject: { CN: 'somebody' } },
+      spec: { subject: { CN: 'jane' } },
     });
     expect(verdictIn(await post({ request }))).toEqual({
       decision: 'approve',
@@ -308,8 +308,8 @@ describe('size', () => {
 
 describe('busy: nothing was concluded, and the next delivery may well be answered', () => {
   test.each([
-    ['somebody is slow', new ThrottledError('slow'), 'Throttled', 'info'],
-    ['somebody is away', new Error('away'), 'Unavailable', 'warn'],
+    ['a service throttles', new ThrottledError('slow'), 'Throttled', 'info'],
+    ['a service is unreachable', new Error('away'), 'Unavailable', 'warn'],
     ['something is set up wrongly', new MisconfigurationError('no right'), 'Internal', 'error'],
     ['a defect of ours', new TypeError('x is not a function'), 'Internal', 'error'],
   ])('%s', async (_, error, why, level) => {

@@ -7,7 +7,7 @@ import {
   refusalWindowOf,
   refusedTooOften,
   usedUp,
-} from '../../../../core/attestation/request-limits.ts';
+} from '../../../../core/attestation/records/request-limits.ts';
 import { LaterError } from '../../../../core/ports/errors.ts';
 import { newKey } from '../../../harness/x509/requests.ts';
 import { createWorld, requestOf, said, servingSigner } from './world.ts';
@@ -42,7 +42,7 @@ const m1 = { node: 'node-m1', key, evidence: { machine: 'm1' } } as const;
 const m2 = { node: 'node-m2', key: other, evidence: { machine: 'm2' } } as const;
 
 describe('of one machine', () => {
-  test('finding 14: so many certificates in a while, then it waits, and nobody is asked about it', async () => {
+  test('finding 14: after so many certificates in a while it waits, and no platform is asked about it', async () => {
     const world = await start();
     for (let use = 0; use < mostUses.uses; use += 1) expect(await decide(world, m1)).toBe('approve');
     const asked = world.platform.asked();
@@ -60,7 +60,7 @@ describe('of one machine', () => {
     expect(await decide(world, m1)).toBe('approve');
   });
 
-  test('finding 14: whoever only claims to be it uses up nothing of it', async () => {
+  test('finding 14: a requester that only claims to be it uses up nothing of its limit', async () => {
     const world = await start();
     await decide(world, m1);
     for (let tries = 0; tries < mostUses.uses + 1; tries += 1)
@@ -90,7 +90,7 @@ describe('of one requester', () => {
   const junk = { ...m1, version: 'null/v9' } as const;
   const by = { username: 'system:bootstrap:ffffff', groups: ['system:bootstrappers', 'system:authenticated'] };
 
-  test('finding 14: so many refusals in a minute, then all of its requests wait, judged by nobody', async () => {
+  test('finding 14: so many refusals in a minute, then all of its requests wait, without being judged', async () => {
     const world = await start();
     for (let refused = 0; refused < mostRefusals.refusals; refused += 1)
       expect(await decide(world, { ...junk, by })).toBe('AttestationVersion');
@@ -124,7 +124,7 @@ describe('of one requester', () => {
     expect(said(await world.attest(object))).toBe('approve');
   });
 
-  test('finding 14: where proofs are only audited the count stands in nobody’s way', async () => {
+  test('finding 14: where proofs are only audited the count blocks no request', async () => {
     const world = await start({ attestation: { mode: 'audit' } });
     for (let refused = 0; refused < mostRefusals.refusals; refused += 1) await decide(world, { ...junk, by });
     const asked = world.platform.asked();

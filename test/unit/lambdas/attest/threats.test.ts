@@ -1,6 +1,6 @@
 /**
- * SECURITY.md, "Proof of the machine", row by row: whoever tries it is refused with the code that stands there, whether
- * the relay forwards the request on arrival or somebody posts it straight to the sign endpoint. Real handlers, real
+ * SECURITY.md, "Proof of the machine", row by row: each attempt is refused with the code that stands there, whether the
+ * relay forwards the request on arrival or the attacker posts it straight to the sign endpoint. Real handlers, real
  * adapters, the strict fake AWS. The table is complete by its type, and is the page's by a test.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';

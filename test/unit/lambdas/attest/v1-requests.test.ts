@@ -132,6 +132,7 @@ describe('requests recorded before aws/v2', () => {
         said: 'AttestationVersion',
         message:
           "evidence aws/v1 is not taken here, but aws/v2: update kubelet-authenticator, or the node's own script",
+        annotations: { 'countersign.dev/supported-attestation-versions': 'aws/v2' },
       });
       expect(await site.sign(posted(one))).toMatchObject({ said: 'AttestationVersion' });
     },

@@ -44,11 +44,11 @@ export interface World {
   readonly ledger: CertificateLedger;
   readonly clock: { now: number };
   readonly attest: (object: object, context?: AttestContext) => Promise<AttestOutcome>;
-  /** As the sign function does it: attest is asked by sign itself where nobody asked it before. */
+  /** As the sign function does it: sign asks attest itself where it was not asked before. */
   readonly issue: (object: object) => Promise<SignOutcome>;
   /** The same, wired without the store of verdicts. */
   readonly issueBlindly: (object: object) => Promise<SignOutcome>;
-  /** What anybody who may write the store's port could do: for faults. */
+  /** Replaces ports, for faults: what a writer of the store could do. */
   readonly change: (ports: Partial<Pick<World, 'store' | 'ledger'>>) => World;
   readonly close: () => void;
 }

@@ -10,7 +10,7 @@ async function ask(event: AuthorizerEvent, rules: BundledAccess | undefined) {
   const log: AuthorizerLogEntry[] = [];
   const authorizer = createAuthorizer(rules, {
     now: () => now,
-    fetchJwks: () => Promise.reject(new Error('nobody fetches keys that are given')),
+    fetchJwks: () => Promise.reject(new Error('given keys are not fetched')),
     log: (entry) => log.push(entry),
   });
   return { answer: await authorizer(event), log };
@@ -35,7 +35,7 @@ describe('with the keys given', () => {
   });
 });
 
-test('without rules nobody comes in', async () => {
+test('without rules every caller is refused', async () => {
   const { answer, log } = await ask(eventOf(makeToken()), undefined);
   expect(answer).toEqual({ isAuthorized: false });
   expect(log).toMatchObject([{ level: 'error', reason: 'NotConfigured', authorized: false }]);
@@ -63,7 +63,7 @@ test.each([null, undefined, 'x', {}, { version: '2.0', type: 'REQUEST', rawPath:
   },
 );
 
-test('the log tells who came, and from another cluster nobody does', async () => {
+test('the log names the caller, and a token for another cluster is refused', async () => {
   const own = await ask(eventOf(makeToken()), access);
   expect(own.log).toEqual([{ level: 'info', authorized: true, cluster, subject, requestId: 'JKJaXmPLvHcESHA=' }]);
   // The same issuer may serve two clusters' tokens only if their audiences or subjects differ: here both do.

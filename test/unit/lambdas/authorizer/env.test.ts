@@ -58,7 +58,7 @@ function run(code: string, event: unknown): { answer: unknown; log: Record<strin
   return { answer: JSON.parse(answer), log: JSON.parse(log) as Record<string, unknown> };
 }
 
-test('in a bundle the rules are those it was made with, and without any nobody comes in', async () => {
+test('in a bundle the rules are those it was made with, and without rules every caller is refused', async () => {
   const now = Math.floor(Date.now() / 1_000);
   const token = makeToken({ claims: { iat: now, nbf: now, exp: now + 600 } });
   const made = await bundle({ __COUNTERSIGN_CLUSTER__: JSON.stringify(bundleAccess(access)) });

@@ -58,7 +58,7 @@ export const keyCases: readonly Case[] = [
   refused('SignatureInvalid', 'RS256 that is RS512', makeToken({ signature: signer(rsaKey, 'sha512') })),
   refused('SignatureInvalid', 'RS256 that is PSS', makeToken({ signature: pss })),
   refused('SignatureInvalid', 'RS256 that is an HMAC', makeToken({ signature: hmac(rsaPem) })),
-  refused('SignatureInvalid', 'a key nobody knows under a known name', makeToken({ signature: signer(strangerKey) })),
+  refused('SignatureInvalid', 'an unknown key under a known name', makeToken({ signature: signer(strangerKey) })),
   refused('SignatureInvalid', 'claims changed afterwards', `${head}.${encode(JSON.stringify(claims()))}x.${signature}`),
   refused('SignatureInvalid', 'the signature of another token', makeToken({ signature: () => signer(rsaKey)('a.b') })),
   refused('SignatureInvalid', 'a signature of zeros', makeToken({ key: ecKey, signature: () => Buffer.alloc(64) })),
@@ -105,6 +105,6 @@ export const keyCases: readonly Case[] = [
   ),
   refused('KeysUnusable', 'an empty set', makeToken(), withKeys()),
   refused('KeysUnusable', 'a set of nothing', makeToken(), withKeys(null)),
-  refused('KeysUnusable', 'a key that is none', makeToken(), withKeys({ kty: 'RSA', kid: 'rsa', n: '!', e: 'AQAB' })),
+  refused('KeysUnusable', 'an invalid key', makeToken(), withKeys({ kty: 'RSA', kid: 'rsa', n: '!', e: 'AQAB' })),
   refused('KeysUnusable', 'RSA 1024', makeToken({ key: weakRsa }), withKeys(jwkOf(weakRsa))),
 ];

@@ -76,7 +76,7 @@ test('a new key works as soon as half a minute has passed since the last look', 
   expect(asked).toHaveLength(2);
 });
 
-test('names that somebody makes up are asked for twice a minute, and known keys meanwhile work', async () => {
+test('made-up names are asked for twice a minute, and known keys meanwhile work', async () => {
   const { ask, asked, pass } = world(both);
   for (let second = 0; second < 120; second += 1) {
     expect(await ask(strangerKey)).toBe('KeyUnknown');
@@ -86,7 +86,7 @@ test('names that somebody makes up are asked for twice a minute, and known keys 
   expect(asked).toHaveLength(4);
 });
 
-test('an issuer that is away lets nobody in, is asked again every five seconds, and is then believed', async () => {
+test('while an issuer is unreachable every caller is refused; it is asked again every five seconds, and then believed', async () => {
   const { ask, asked, log, pass, publish } = world(away);
   expect(await ask()).toBe('KeysUnreachable');
   expect(log[0]).toMatchObject({ level: 'warn', authorized: false, detail: 'connect ECONNREFUSED' });
@@ -125,7 +125,7 @@ test.each([
   ['keys by name', { keys: { rsa: jwkOf(rsaKey) } }],
   ['too many', { keys: Array.from({ length: 65 }, (_, i) => ({ ...jwkOf(rsaKey), kid: `k${i}` })) }],
   ['a private key among them', { keys: [jwkOf(rsaKey), ecKey.privateKey.export({ format: 'jwk' })] }],
-])('an issuer that publishes %s lets nobody in', async (_, published) => {
+])('an issuer that publishes %s: every caller is refused', async (_, published) => {
   const { ask, log } = world(() => published);
   expect(await ask()).toBe('KeysUnusable');
   expect(log[0]?.level).toBe('error');

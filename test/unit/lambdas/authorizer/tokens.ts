@@ -25,7 +25,7 @@ export const rsaKey: IssuerKey = {
   ...generateKeyPairSync('rsa', { modulusLength: 2048 }),
 };
 export const ecKey: IssuerKey = { kid: 'ec', alg: 'ES256', ...generateKeyPairSync('ec', { namedCurve: 'P-256' }) };
-/** Of nobody the configuration knows. */
+/** A key that the configuration does not have. */
 export const strangerKey: IssuerKey = {
   kid: 'stranger',
   alg: 'RS256',

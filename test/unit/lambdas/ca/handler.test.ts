@@ -1,3 +1,4 @@
+import { noRevocations } from '../../../harness/stack/no-crls.ts';
 import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { embeddedSigner, generateKey, publicKeyInfo } from '../../../../adapters/embedded/signer.ts';
@@ -5,10 +6,12 @@ import type { ResourceResponse } from '../../../../adapters/aws/cloudformation-r
 import type { CaKey, CaRecord, CaStore } from '../../../../core/ca/authority.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import { certificateFacts } from '../../../../core/x509/read-certificate.ts';
-import { extensionType } from '../../../../core/x509/tbs-certificate.ts';
+import { extensionType } from '../../../../core/x509/model.ts';
 import { MisconfigurationError } from '../../../../core/ports/errors.ts';
 import { createCaHandler } from '../../../../lambdas/ca/handler.ts';
-import type { CaAnswer, CaHandler, CaLogEntry, CaPorts, OperatorAnswer } from '../../../../lambdas/ca/handler.ts';
+import type { CaHandler, CaLogEntry } from '../../../../lambdas/ca/handler.ts';
+import type { CaAnswer, OperatorAnswer } from '../../../../lambdas/ca/actions/cas.ts';
+import type { CaPorts } from '../../../../lambdas/ca/actions/ports.ts';
 import { createFaults, visitEveryFault } from '../../../contract/faulty.ts';
 import type { Faults } from '../../../contract/faulty.ts';
 import { byTier } from '../../../harness/determinism/tier.ts';
@@ -27,7 +30,7 @@ clusters:
   'countersign.yaml',
 );
 if (!parsed.ok) throw new Error('the configuration of this test is wrong');
-const { cas } = parsed.value.configuration.clusters.get('prod')!;
+const { cas, profiles } = parsed.value.configuration.clusters.get('prod')!;
 const now = Date.parse('2026-06-01T12:00:00Z');
 
 /** A table and keys that outlive the function. */
@@ -84,14 +87,17 @@ function start(world: World, faults: Faults = createFaults(), change: Partial<Ca
   const log: CaLogEntry[] = [];
   const waited: number[] = [];
   const ports: CaPorts = {
+    ...noRevocations,
     cluster: 'prod',
     cas,
+    profiles,
     key: (ca) => {
       const key = world.keys.get(ca)!;
       const { publicKey } = faults.wrap('key', { publicKey: () => key.publicKey() });
       return { keyId: key.keyId, publicKey, signer: (algorithm) => faults.wrap('signer', key.signer(algorithm)) };
     },
     store: faults.wrap('store', storeOf(world)),
+    signatures: faults.wrap('signatures', noRevocations.signatures),
     origin: () => ({ now, randomBytes }),
     ...change,
   };
@@ -335,8 +341,10 @@ describe('CloudFormation', () => {
     const responses: ResourceResponse[] = [];
     const handler = createCaHandler({
       connect: () => ({
+        ...noRevocations,
         cluster: 'prod',
         cas,
+        profiles,
         key: () => newWorld().keys.get('nodes')!,
         store: faults.wrap('store', storeOf(newWorld())),
         origin: () => ({ now, randomBytes }),
@@ -405,6 +413,7 @@ test('whatever call fails or is the last of its process: in the end there is one
     expect([...points].toSorted()).toEqual([
       ...('ResponseURL' in request ? ['cloudFormation.respond'] : []),
       'key.publicKey',
+      'signatures.put',
       'signer.sign',
       'store.add',
       'store.find',

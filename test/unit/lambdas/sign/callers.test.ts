@@ -82,7 +82,7 @@ describe('finding 2: sign, called through a front door that admits every princip
     expect(stack.signatures()).toBe(0);
   });
 
-  test('gives CA certificates and health to every caller whom the front door lets in: both are public', async () => {
+  test('gives CA certificates and health to every caller that the front door admits: both are public', async () => {
     for (const path of ['/v1/clusters/demo/trust-bundle', '/v1/clusters/demo/healthz'])
       expect((await stack.handler(calledBy(eventFixture({ path }), stranger), contextIn())).statusCode).toBe(200);
   });

@@ -8,7 +8,7 @@ import { embeddedSigner } from '../../../../adapters/embedded/signer.ts';
 import type { Authority } from '../../../../core/x509/leaf-certificate.ts';
 import { defaultCluster } from '../../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../../core/configuration/model/cluster.ts';
-import { leaseMilliseconds } from '../../../../core/issue.ts';
+import { leaseMilliseconds } from '../../../../core/sign-once.ts';
 import type { CertificateLedger } from '../../../../core/ports/certificate-ledger.ts';
 import type { Profile } from '../../../../core/policy/profile.ts';
 import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { HttpAnswer } from '../../../../adapters/lambda/http.ts';
 import { openEmbeddedLedger } from '../../../../adapters/embedded/ledger.ts';
-import { leaseMilliseconds } from '../../../../core/issue.ts';
+import { leaseMilliseconds } from '../../../../core/sign-once.ts';
 import type { CertificateLedger, IssuingRecord, LedgerResult } from '../../../../core/ports/certificate-ledger.ts';
 import { createSignHandler } from '../../../../lambdas/sign/handler.ts';
 import { visitEveryFault } from '../../../contract/faulty.ts';
@@ -17,7 +17,7 @@ afterEach(() => {
   for (const each of stacks.splice(0)) each.close();
 });
 
-/** Holds everybody who comes until `count` are there. */
+/** Holds every caller until `count` have arrived. */
 function barrier(count: number): () => Promise<void> {
   let open: () => void = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -156,7 +156,7 @@ describe('every port call failing, before and after it took effect, once or as t
         const answer = await handler(event);
         const record = await store.ledger.find(csr.metadata.uid);
         if (record !== undefined) seen.push(record);
-        // What a dead process answered never reached anybody.
+        // The answer of a dead process never reached a client.
         if (faults.crashed && !restarted) {
           handler = handlerOf(false);
           restarted = true;

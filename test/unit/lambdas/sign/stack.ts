@@ -7,7 +7,9 @@ import { loopbackCaller } from '../../../../dev/serve/loopback-caller.ts';
 import type { Authority } from '../../../../core/x509/leaf-certificate.ts';
 import { defaultCluster } from '../../../../core/configuration/parse.ts';
 import type { CertificateLedger } from '../../../../core/ports/certificate-ledger.ts';
+import type { CertificateReads } from '../../../../core/ports/certificate-reads.ts';
 import type { Signer } from '../../../../core/ports/signer.ts';
+import { noCrls } from '../../../harness/stack/no-crls.ts';
 import { createSignHandler } from '../../../../lambdas/sign/handler.ts';
 import type { SignHandlerPorts } from '../../../../lambdas/sign/handler.ts';
 import type { CallLogEntry } from '../../../../adapters/lambda/log.ts';
@@ -20,6 +22,7 @@ export interface Stack {
   readonly handler: HttpHandler;
   readonly ports: SignHandlerPorts;
   readonly ledger: CertificateLedger;
+  readonly reads: CertificateReads;
   readonly caPem: string;
   readonly log: CallLogEntry[];
   /** Signatures made, counted at the key. */
@@ -56,7 +59,7 @@ export interface StackChange extends Partial<SignHandlerPorts> {
 }
 
 export async function startStack({ wrapLedger, wrapSigner, ...change }: StackChange = {}): Promise<Stack> {
-  const { ledger, close } = openEmbeddedLedger(':memory:');
+  const { ledger, reads, close } = openEmbeddedLedger(':memory:');
   const ca = await createTestAuthority('demo ca');
   const signer = embeddedSigner(ca.keyPem);
   let signatures = 0;
@@ -82,6 +85,7 @@ export async function startStack({ wrapLedger, wrapSigner, ...change }: StackCha
     cluster: (name) => (name === 'demo' ? cluster : undefined),
     ledger: () => wrapLedger?.(ledger) ?? ledger,
     locks: () => noLocks,
+    crls: () => noCrls,
     authority: async () => authority,
     now: () => clock.now,
     randomBytes,
@@ -93,6 +97,7 @@ export async function startStack({ wrapLedger, wrapSigner, ...change }: StackCha
     handler,
     ports,
     ledger,
+    reads,
     caPem: ca.certificatePem,
     log,
     signatures: () => signatures,

@@ -198,7 +198,7 @@ describe('without leave', () => {
     await clock.until(() => issuedTo('r'), 1_000_001);
   });
 
-  test('what somebody else approves meanwhile is signed at once', async () => {
+  test('what another approver approves meanwhile is signed at once', async () => {
     const { clock, server, start, issuedTo } = setUp({ api: { allows: () => false } });
     start();
     server.create(pending('r'));
@@ -209,7 +209,7 @@ describe('without leave', () => {
   });
 });
 
-describe('where somebody else approves', () => {
+describe('where another approver decides', () => {
   test('attest hears of a request once for each run of the relay, whatever happens to it', async () => {
     const { clock, server, signer, start, conditions, issuedTo } = setUp({ endpoint: { attest: () => no } });
     const first = start();

@@ -106,7 +106,7 @@ const doesNotFit = (verb: Verb, name: string): Fault | undefined =>
 
 describe.each([
   ['it approves', approve, false],
-  ['somebody else approves', undefined, true],
+  ['another approver decides', undefined, true],
 ] as const)('where %s', (_, policy, decided) => {
   test('finding 15: 240 padded requests cost two calls each, and the requests of others nothing', async () => {
     const world = setUp(policy, { fault: doesNotFit });
@@ -169,7 +169,7 @@ describe.each([
     expect(world.issued('padded')).toBe(true);
   });
 
-  test('finding 15: with room for one at a time they take no one else’s room', async () => {
+  test('finding 15: with room for one at a time they do not delay other requests', async () => {
     const world = setUp(policy, { options: { concurrency: 1, inFlightPerRequester: 1 }, fault: doesNotFit });
     for (let number = 0; number < 20; number += 1)
       world.server.create(wanted(`padded-${number}`, { padded: true, decided }));
@@ -242,7 +242,7 @@ test('finding 15: of large ones that are not too large, one requester has few un
   expect(await world.metric(/oversized_objects_total|alarms_total/)).toBe(0);
 });
 
-test('finding 15: an attested request that somebody else decides about is noted once, without asking attest', async () => {
+test('finding 15: an attested request that another approver decides is noted once, without asking attest', async () => {
   const world = setUp(watched);
   world.server.create(wanted('padded', { padded: true }));
   await world.clock.advance(10_000);

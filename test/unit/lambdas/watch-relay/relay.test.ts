@@ -385,7 +385,7 @@ test('a request that another signer answered is out of the queue as soon as the 
   expect(world.server.count('get')).toBe(0);
 });
 
-test('an object deleted while nobody watches is forgotten too', async () => {
+test('an object deleted while there is no watch is forgotten too', async () => {
   const world = setUp({ endpoint: { answer: () => ({ kind: 'busy' }) } });
   world.server.create(object('r'));
   world.start();
@@ -398,7 +398,7 @@ test('an object deleted while nobody watches is forgotten too', async () => {
   expect(await world.metric(/requests_total.*outcome="gone"/)).toBe(1);
 });
 
-test('an object nobody can read is counted and does no harm', async () => {
+test('an unreadable object is counted and does no harm', async () => {
   const world = setUp();
   world.server.create({ ...object('bad'), metadata: { name: 'bad', uid: '!!!' } });
   world.server.create(object('good'));

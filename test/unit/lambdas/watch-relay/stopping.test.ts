@@ -1,4 +1,4 @@
-/** How the process ends when it is told to: an API server that is not there keeps nobody. */
+/** How the process ends when it is told to: an unreachable API server does not keep it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';

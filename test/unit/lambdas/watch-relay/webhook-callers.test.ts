@@ -37,7 +37,7 @@ describe('a caller with a token', () => {
     ['nothing after Bearer', { authorization: 'Bearer ' }],
     ['it as a password', { authorization: `Basic ${Buffer.from(`x:${token}`).toString('base64')}` }],
     ['it twice', { authorization: `Bearer ${token}, Bearer ${token}` }],
-  ])('that shows %s gets 401, and nothing reaches anybody', async (_, headers) => {
+  ])('that shows %s gets 401, and nothing is forwarded', async (_, headers) => {
     const { ask, calls, outcomes, logged } = await serve(byToken());
     const answer = await ask({ headers });
     expect(answer).toMatchObject({ status: 401, outcome: 'invalid', headers: { 'www-authenticate': 'Bearer' } });
@@ -56,7 +56,7 @@ describe('a caller with a token', () => {
     expect(await ask({ headers: bearer(next) })).toMatchObject({ status: 200 });
   });
 
-  test.each(['', 'short'])('is nobody while the file holds %j', async (content) => {
+  test.each(['', 'short'])('is refused while the file holds %j', async (content) => {
     const { ask } = await serve(byToken());
     writeFileSync(file('token'), content);
     expect(await ask({ headers: bearer(content) })).toMatchObject({ status: 401 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
 import { jsonAnswer } from '../../../../adapters/lambda/http.ts';
 import type { HttpAnswer } from '../../../../adapters/lambda/http.ts';
-import type { WebhookCall } from '../../../../lambdas/watch-relay/webhook/proxy.ts';
+import type { WebhookCall } from '../../../../lambdas/watch-relay/webhook/posted.ts';
 import { serveWebhook } from '../../../../lambdas/watch-relay/webhook/server.ts';
 import type { WebhookSettings } from '../../../../lambdas/watch-relay/settings/webhook-settings.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';

@@ -1,4 +1,5 @@
 /** For each trouble the log lines with which the functions report it, written by their own code. */
+import { noRevocations } from '../../../harness/stack/no-crls.ts';
 import { signAnswer, verdictAnswer } from '../../../../adapters/lambda/answers.ts';
 import { refuseCaller } from '../../../../adapters/lambda/caller.ts';
 import type { Answered } from '../../../../adapters/lambda/log.ts';
@@ -13,7 +14,7 @@ import { MisconfigurationError, ThrottledError } from '../../../../core/ports/er
 import { createAuthorizer } from '../../../../lambdas/authorizer/authorizer.ts';
 import type { AuthorizerEvent } from '../../../../lambdas/authorizer/authorizer.ts';
 import { createCaHandler } from '../../../../lambdas/ca/handler.ts';
-import type { CaPorts } from '../../../../lambdas/ca/handler.ts';
+import type { CaPorts } from '../../../../lambdas/ca/actions/ports.ts';
 
 /** A line, and the function in whose log it is. */
 export type WrittenLine = readonly [service: 'Sign' | 'Attest' | 'Authorizer' | 'Ca', line: object];
@@ -121,8 +122,10 @@ async function caLines(
   const lines: WrittenLine[] = [];
   const handler = createCaHandler({
     connect: () => ({
+      ...noRevocations,
       cluster: name,
       cas,
+      profiles: new Map(),
       key: () => {
         throw new Error('no key');
       },

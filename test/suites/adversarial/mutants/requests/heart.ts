@@ -28,6 +28,7 @@ const expressions: readonly (readonly [file: string, within: string, find: strin
     'examined.value.verify()',
   ],
   ['attestation/examine-evidence.ts', 'audience: settings.audience', 'settings.audience', "''"],
+  ['attestation/examine-evidence.ts', 'pcrs: wanted.pcrs', 'wanted.pcrs', 'undefined'],
   ['attestation/examine-evidence.ts', 'spki: request.publicKey.spki', 'request.publicKey.spki', "Buffer.from('')"],
   [
     'attestation/admission.ts',
@@ -52,6 +53,7 @@ const expressions: readonly (readonly [file: string, within: string, find: strin
     '[]',
   ],
   ['attestation/claims.ts', 'once: spentEvidence(question, examined)', 'spentEvidence(question, examined)', '[]'],
+  ['attestation/admission.ts', 'entry: records.entry ?? machine.entry', 'records.entry ?? machine.entry', 'undefined'],
   ['attestation/admission.ts', 'once: examined?.once ?? []', 'examined?.once ?? []', '[]'],
   ['attestation/admission.ts', 'machines: examined?.machines ?? []', 'examined?.machines ?? []', '[]'],
   ['attestation/check-machine.ts', '= context.machine ?? {}', 'context.machine ?? {}', '{}'],
@@ -85,10 +87,13 @@ const testFiles = [
   'stories/verdict-check',
   'stories/tofu',
   'stories/second-look',
+  'stories/challenge',
   'limits',
   'stories/lock',
   'stories/serving-names',
   'binding',
+  'stories/gce-vtpm-requests',
+  'threats/tpm',
 ] as const;
 
 export const subject: Subject = {
@@ -100,10 +105,11 @@ export const subject: Subject = {
     'core/attestation/admission.ts',
     'core/attestation/check-machine.ts',
     'core/attestation/claims.ts',
+    'core/attestation/device.ts',
     'core/attestation/declined.ts',
     'core/attestation/first-use.ts',
     'core/attestation/second-look.ts',
-    'core/attestation/request-limits.ts',
+    'core/attestation/records/request-limits.ts',
     'core/attestation/serving-names.ts',
     'core/attestation/evidence/evidence.ts',
     'core/attestation/check-verdict.ts',

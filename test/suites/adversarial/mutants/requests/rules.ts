@@ -52,6 +52,7 @@ export const subject: Subject = {
   checkedFiles: [
     'core/kubernetes/triage.ts',
     'core/issue.ts',
+    'core/sign-once.ts',
     'core/policy/check-profile.ts',
     'core/policy/general-rules.ts',
     'core/policy/custom-rules.ts',

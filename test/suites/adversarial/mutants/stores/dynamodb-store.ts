@@ -27,16 +27,6 @@ const changes = [
     ],
     ['what expires lasts one instant longer', 'OR #expiresAt <= :now`', 'OR #expiresAt < :now`'],
     ['an expired item blocks for ever', 'OR #expiresAt <= :now`', 'OR (#expiresAt <= :now AND #expiresAt > :now)`'],
-    [
-      'an expired verdict is found',
-      'return verdict.expiresAt > now ? verdict : undefined;',
-      'return now > 0 ? verdict : undefined;',
-    ],
-    [
-      'an expired proof is found',
-      'return expiresAt > now ? requestSha256 : undefined;',
-      'return now > 0 ? requestSha256 : undefined;',
-    ],
     ['any request may spend a spent proof', 'isAbsentOrExpired(now, proof.requestSha256)', always],
     [
       'a proof may not be spent by the same bytes',
@@ -44,7 +34,7 @@ const changes = [
       'isAbsentOrExpired(now)',
     ],
     ['any use replaces the record', 'isCurrent({ ...record, rev: rev - 1 })', always],
-    ['a retired machine goes on', 'belongsTo, isCurrent, keys', 'belongsTo, isUnchanged as isCurrent, keys'],
+    ['a retired machine goes on', 'belongsTo, isCurrent, isPresent', 'belongsTo, isUnchanged as isCurrent, isPresent'],
     [
       'a name may belong to another machine in a later use',
       '      writes.check(keys.node(nodeName), belongsTo(identity)),\n',
@@ -59,15 +49,30 @@ const changes = [
       "if (existing === undefined) return { kind: 'changed' };",
       "if (existing === undefined) return { kind: 'verdict', found: claim.verdict };",
     ],
-    ['exact entries are not on the list', 'read(keys.machine(name)) !== undefined', 'name === undefined'],
-    ['a pattern keeps its prefix', 'map((name) => name.slice(patternPrefix.length))', 'map((name) => name)'],
-    ['the patterns’ own item is on the list', "machines.filter((name) => !name.includes('*'))", 'machines'],
     [
       'a name’s holder is not read with it',
       'if (holder === undefined || asked.has(keyEntry(holder)[0])) return read;',
       'return read;',
     ],
     ['a claim that does not fit together is written', '      checkClaim(claim);\n', ''],
+    ['the entry may have been removed', '[writes.check(keys.machine(entry), isPresent)]', '[]'],
+    ['a pattern is found by its text', "name.includes('*') ? undefined : await get(", 'await get('],
+  ),
+  ...changesOf(
+    'adapters/dynamodb/attestation-reads.ts',
+    [
+      'an expired verdict is found',
+      'return verdict.expiresAt > now ? verdict : undefined;',
+      'return now > 0 ? verdict : undefined;',
+    ],
+    [
+      'an expired proof is found',
+      'return expiresAt > now ? requestSha256 : undefined;',
+      'return now > 0 ? requestSha256 : undefined;',
+    ],
+    ['exact entries are not on the list', 'read(keys.machine(name)) !== undefined', 'name === undefined'],
+    ['a pattern keeps its prefix', 'map((name) => name.slice(patternPrefix.length))', 'map((name) => name)'],
+    ['the patterns’ own item is on the list', "machines.filter((name) => !name.includes('*'))", 'machines'],
   ),
   ...changesOf(
     'adapters/dynamodb/attestation-items.ts',
@@ -127,8 +132,8 @@ const changes = [
     ['an admin change writes no audit item', '[...items, writes.audit(audit, token)]', '[...items]'],
     [
       'what is not there can be removed: a name',
-      'expression: `attribute_exists(${attestationsTable.partitionKey})`',
-      'expression: `attribute_exists(pk) OR attribute_not_exists(pk)`',
+      'writes.remove(keys.machine(name), isPresent)',
+      `writes.remove(keys.machine(name), ${always})`,
     ],
     [
       'what is not there can be removed: a pattern',

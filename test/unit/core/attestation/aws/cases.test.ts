@@ -6,7 +6,7 @@ import { casesBySubject } from '../../../../corpus/attestation/cases.ts';
 import { dataOf, isAsExpected, judge } from '../../../../corpus/attestation/judge.ts';
 import type { Case } from '../../../../corpus/attestation/judge.ts';
 
-/** Refused before anybody is asked. STS's own judgement is the one exception among tokens. */
+/** Refused before any call. STS's own judgement is the one exception among tokens. */
 const local = new Set(['claims', 'evidence', 'CMS', 'document', 'STS token']);
 const sts = `STS sts.${world.region}.amazonaws.com`;
 const ec2 = `EC2 {"account":"${world.account}","region":"${world.region}","assumeRole":"arn:aws:iam::${world.account}:role/describe"} ${world.instanceId}`;

@@ -1,6 +1,6 @@
 /**
  * What OpenSSL signed, in AWS's encoding and in others. The vectors were made with OpenSSL 3.0 by
- * test/harness/fake-aws/machine/region-ca.ts, whose keys nobody kept:
+ * test/harness/fake-aws/machine/region-ca.ts, whose keys were not kept:
  *
  *   openssl cms -sign -binary -nosmimecap -in document -signer region.pem -inkey region.key -md sha256 -nodetach -nocerts \
  *     -stream -indef -outform DER

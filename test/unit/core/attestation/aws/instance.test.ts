@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { NodeNameRule } from '../../../../../core/configuration/model/attestation.ts';
+import type { NodeNameRule } from '../../../../../core/configuration/providers/aws.ts';
 import { describeMachine } from '../../../../../core/attestation/aws/instance.ts';
 import type { InstanceDescription } from '../../../../../core/attestation/aws/instance.ts';
 import { account, instance, instanceId, region } from '../../../../corpus/attestation/aws-machine.ts';
@@ -18,7 +18,7 @@ describe('node names', () => {
     ['a pattern', { kind: 'pattern', pattern: 'edge-*' }, {}, ['edge-*']],
     ['no private DNS name', { kind: 'privateDnsName' }, { privateDnsName: '' }, []],
     ['no tag', { kind: 'tag', key: 'Name' }, {}, []],
-    // Whoever may write tags would otherwise choose any name, the control plane's among them.
+    // A user who may write tags could otherwise choose any name, the control plane's among them.
     ['a tag that is a pattern', { kind: 'tag', key: 'Name' }, tagged('*'), []],
     ['a tag that is a pattern for some', { kind: 'tag', key: 'Name' }, tagged('cp-*'), []],
     ['a tag that no Node can be called', { kind: 'tag', key: 'Name' }, tagged('my worker'), []],

@@ -11,7 +11,7 @@ const identity = `aws#aws/${world.account}/${world.region}/${world.instanceId}`;
 function provider(ec2: AwsPorts['ec2']['describeInstance'], policy = world.policy) {
   return awsProvider(policy, {
     regionCertificates: world.regionCertificates,
-    sts: () => Promise.reject(new Error('nobody may ask STS')),
+    sts: () => Promise.reject(new Error('this test allows no call of STS')),
     ec2: { describeInstance: ec2 },
   });
 }
@@ -27,8 +27,8 @@ const evidence = (data: Uint8Array) => ({
 });
 
 describe('the aws provider', () => {
-  test('says which machine speaks, what may be used once, and for how long that must be remembered', () => {
-    const examined = provider(() => Promise.resolve('notFound')).examine(evidence(dataOf({})));
+  test('says which machine speaks, what may be used once, and for how long that must be remembered', async () => {
+    const examined = await provider(() => Promise.resolve('notFound')).examine(evidence(dataOf({})));
     expect(examined).toMatchObject({
       ok: true,
       value: {
@@ -46,20 +46,20 @@ describe('the aws provider', () => {
     });
   });
 
-  test('one proof is one once-key, in whatever token it comes', () => {
+  test('one proof is one once-key, in whatever token it comes', async () => {
     const aws = provider(() => Promise.resolve('notFound'));
-    const onceOf = (data: Uint8Array) => {
-      const examined = aws.examine(evidence(data));
+    const onceOf = async (data: Uint8Array) => {
+      const examined = await aws.examine(evidence(data));
       return examined.ok ? examined.value.once[0]?.id : undefined;
     };
     const reordered = dataOf({ url: (url) => url.replace(/\?(Action=[^&]*)&(.*)$/, '?$2&$1') });
-    expect(onceOf(reordered)).toBeDefined();
-    expect(onceOf(reordered)).toBe(onceOf(dataOf({})));
+    expect(await onceOf(reordered)).toBeDefined();
+    expect(await onceOf(reordered)).toBe(await onceOf(dataOf({})));
   });
 
-  test('wants the instance on the list of machines where there is one', () => {
+  test('wants the instance on the list of machines where there is one', async () => {
     const listed = provider(() => Promise.resolve('notFound'), { ...world.policy, machines: 'listed' });
-    expect(listed.examine(evidence(dataOf({})))).toMatchObject({
+    expect(await listed.examine(evidence(dataOf({})))).toMatchObject({
       ok: true,
       value: { machines: [`aws#${world.instanceId}`] },
     });
@@ -118,7 +118,7 @@ describe('the aws provider', () => {
     ).rejects.toThrow('AccessDenied');
   });
 
-  test.each(['aws/v1', 'aws/v2'] as const)('answers whatever it is sent as %s, and never throws', (version) => {
+  test.each(['aws/v1', 'aws/v2'] as const)('answers whatever it is sent as %s, and never throws', async (version) => {
     const aws = provider(() => Promise.reject(new Error('asked')));
     const good = dataOf({ version });
     const fields = JSON.parse(good.toString()) as Readonly<Record<string, unknown>>;
@@ -137,9 +137,9 @@ describe('the aws provider', () => {
       }),
     );
     let refused = 0;
-    fc.assert(
-      fc.property(anything, (data) => {
-        if (!aws.examine({ ...evidence(data), version }).ok) refused += 1;
+    await fc.assert(
+      fc.asyncProperty(anything, async (data) => {
+        if (!(await aws.examine({ ...evidence(data), version })).ok) refused += 1;
       }),
       { numRuns: 2_000, seed: 20_260_830 },
     );
@@ -199,7 +199,7 @@ describe('what is known of a machine today', () => {
     ['a region that is configured no more', identity.replace(world.region, 'us-east-1')],
     ['what is no identity of an instance', 'aws#i-0123456789abcdef0'],
     ['another provider', 'insecure#n1'],
-  ])('nobody is asked about %s, and its name stays taken', async ([, other]) => {
+  ])('EC2 is not asked about %s, and its name stays taken', async ([, other]) => {
     const described = provider(() => Promise.reject(new Error('asked'))).describe(other!, world.now);
     expect(await described).toEqual({ kind: 'stopped' });
   });

@@ -25,6 +25,7 @@ const record: StoredFields = {
   renewals: 0,
   uses: 1,
   lastUid: 'u',
+  device: { akName: '000b11', resetCount: 3, clock: 4 },
   rev: 1,
 };
 const verdict: StoredFields = {
@@ -52,27 +53,37 @@ const audit: StoredFields = {
   reason: 'r',
   before: record,
 };
-const machine: StoredFields = { name: 'aws#i-*', addedAt: 1, by: 'eve', reason: 'r' };
+const machine: StoredFields = {
+  name: 'tpm#11',
+  nodeName: 'n',
+  addresses: ['10.0.0.1'],
+  dnsNames: ['n.example'],
+  addedAt: 1,
+  by: 'eve',
+  reason: 'r',
+};
 
-/** What each field must not be; a field is only optional where the type says so. */
+/** What each field must not be; a field is only optional where the type says so, and an empty list where older entries lack it. */
 const kinds: readonly (readonly [
   name: string,
   read: (plain: StoredFields) => unknown,
   whole: StoredFields,
   optional: string[],
+  emptyIfAbsent: string[],
 ])[] = [
   [
     'record of a machine',
     identityRecordFrom,
     record,
-    ['spkiSha256', 'startedAt', 'unknownSince', 'restart', 'recent', 'lastUid'],
+    ['spkiSha256', 'startedAt', 'unknownSince', 'restart', 'recent', 'lastUid', 'device'],
+    [],
   ],
-  ['verdict', verdictFrom, verdict, ['identity', 'registeredAt', 'firstKey', 'nodeName']],
-  ['audit item', auditItemFrom, audit, ['nodeName', 'before']],
-  ['entry of the list of machines', machineEntryFrom, machine, []],
+  ['verdict', verdictFrom, verdict, ['identity', 'registeredAt', 'firstKey', 'nodeName'], []],
+  ['audit item', auditItemFrom, audit, ['nodeName', 'before'], []],
+  ['entry of the list of machines', machineEntryFrom, machine, ['nodeName'], ['addresses', 'dnsNames']],
 ];
 
-describe.each(kinds)('a stored %s', (_, read, whole, optional) => {
+describe.each(kinds)('a stored %s', (_, read, whole, optional, emptyIfAbsent) => {
   test('comes back as it is, and nothing else with it', () => {
     expect(read(whole)).toEqual(whole);
     expect(read({ ...whole, pk: 'id#x', writer: 'token', ttl: 5 })).toEqual(whole);
@@ -90,6 +101,7 @@ describe.each(kinds)('a stored %s', (_, read, whole, optional) => {
     const { [name]: absent, ...rest } = whole;
     expect(absent).toBeDefined();
     if (optional.includes(name)) expect(read(rest)).toEqual(rest);
+    else if (emptyIfAbsent.includes(name)) expect(read(rest)).toEqual({ ...rest, [name]: [] });
     else expect(() => read(rest)).toThrow(TypeError);
   });
 });
@@ -104,7 +116,10 @@ test.each([
   [verdictFrom, { ...verdict, violations: [{ code: 'TofuReuse' }] }],
   [auditItemFrom, { ...audit, action: 'forget' }],
   [auditItemFrom, { ...audit, before: { ...record, rev: '1' } }],
-])('words that nobody knows are a fault', (read, plain) => {
+  [identityRecordFrom, { ...record, device: { akName: '000b11', resetCount: 3 } }],
+  [identityRecordFrom, { ...record, device: { akName: '000b11', resetCount: 3, clock: 0.5 } }],
+  [machineEntryFrom, { ...machine, dnsNames: [1] }],
+])('unknown words are a fault', (read, plain) => {
   expect(() => read(plain as never)).toThrow(TypeError);
 });
 

@@ -169,20 +169,20 @@ describe('what holds', () => {
 
   const bootstrap = ['system:bootstrappers', 'system:bootstrappers:*'];
   const enforced = { providers: ['aws'], required: true, mode: 'enforce', subjectAccessReview: false };
-  const anybody = { users: [], groups: [] };
+  const anyRequester = { users: [], groups: [] };
   test.each([
     [attestedClient, '{}', enforced, { users: [], groups: bootstrap, nodeItself: true }],
     [attestedServing, '{}', enforced, { users: [], groups: [], nodeItself: true }],
     [insecure, '{}', { ...enforced, providers: ['insecure'] }, { users: [], groups: bootstrap }],
-    [client, '{}', undefined, anybody],
-    [serving, '{}', undefined, anybody],
-    [users, '{}', undefined, anybody],
-    ['kubernetes.io/legacy-unknown', '{}', undefined, anybody],
+    [client, '{}', undefined, anyRequester],
+    [serving, '{}', undefined, anyRequester],
+    [users, '{}', undefined, anyRequester],
+    ['kubernetes.io/legacy-unknown', '{}', undefined, anyRequester],
     [client, '{attestation: {providers: [aws]}}', enforced, { users: [], groups: bootstrap, nodeItself: true }],
     [serving, '{attestation: {providers: [aws]}}', enforced, { users: [], groups: [], nodeItself: true }],
     // Not yet enforced is not yet stricter: the review decides, as it did.
-    [client, '{attestation: {providers: [aws], mode: audit}}', { ...enforced, mode: 'audit' }, anybody],
-    [client, '{attestation: {providers: [aws], required: false}}', { ...enforced, required: false }, anybody],
+    [client, '{attestation: {providers: [aws], mode: audit}}', { ...enforced, mode: 'audit' }, anyRequester],
+    [client, '{attestation: {providers: [aws], required: false}}', { ...enforced, required: false }, anyRequester],
     [
       attestedClient,
       '{attestation: {mode: audit}}',
@@ -257,7 +257,7 @@ describe('what would be a way round is an error, at its line', () => {
       `profiles["${client}"].attestation.providers[0]: has a signer of its own: ${insecure}`,
     ],
     [
-      'attestation by nobody',
+      'attestation without a provider',
       { profiles: `${client}: {§attestation: {}}` },
       `profiles["${client}"].attestation.providers: is required`,
     ],
@@ -277,19 +277,19 @@ describe('what would be a way round is an error, at its line', () => {
       `profiles["${insecure}"].requester.nodeItself: an insecure signer does not renew`,
     ],
     [
-      'a requester list that would mean anybody',
+      'a requester list that would permit any user',
       { profiles: `${attestedServing}: {§requester: {nodeItself: false}}` },
       `profiles["${attestedServing}"].requester: permits no requester: list users or groups`,
     ],
     [
-      'a review nobody makes',
+      'a review that the relay does not make',
       { profiles: `${attestedClient}: {attestation: {§subjectAccessReview: true}}` },
       `profiles["${attestedClient}"].attestation.subjectAccessReview: is asked by the relay where it approves, and the approval of this signer is manual`,
     ],
     ...['', 'requester: {groups: [system:authenticated]}, ', "requester: {users: ['*']}, "].map(
       (profile) =>
         [
-          `approval for whoever asks, ${profile}`,
+          `approval for any requester, ${profile}`,
           {
             profiles: `${users}: {${profile}subject: {commonNames: [a], organizations: []}}`,
             attestation: '{}',
@@ -310,7 +310,7 @@ describe('what would be a way round is an error, at its line', () => {
             profiles: `${users}: {}\n${signer}: {${usages}subject: {§allowReserved: [system:kube-scheduler]}}`,
             attestation: '{}',
           },
-          `profiles["${signer}"].subject.allowReserved: "ca" also signs client certificates for the API server, where these names would be logins: that is for kubernetes.io/kube-apiserver-client; or give this signer another CA`,
+          `profiles["${signer}"].subject.allowReserved: "ca" is trusted for clients of the API server, where these names would be logins: that is for kubernetes.io/kube-apiserver-client; or give this signer another CA`,
         ] as const,
     ),
     [
@@ -370,19 +370,19 @@ describe('worth a second look', () => {
       ],
     ],
     [
-      'serving certificates for machines that nobody recorded',
+      'serving certificates for machines without a record',
       { profiles: `${client}: {${audit}}\n§${serving}: {attestation: {providers: [aws]}}` },
       [
         `profiles["${serving}"]: no node client profile of this cluster enforces aws: only nodes that were adopted have a machine on record`,
       ],
     ],
     [
-      'attestation of nobody',
+      'attestation without an attested profile',
       { profiles: `${client}: {}`, attestation: `§{audience: a, ${aws}}` },
       ['attestation: no profile of this cluster is attested: none of this holds'],
     ],
     [
-      'instances that nobody asks about',
+      'instances that no profile asks about',
       { profiles: `${insecure}: {}`, attestation: `{audience: a, §${aws}}` },
       ['attestation.aws: no profile of this cluster takes evidence of aws'],
     ],
@@ -392,7 +392,7 @@ describe('worth a second look', () => {
       ['attestation.aws.nodeName[0]: any machine that may join can take any node name that is not yet taken'],
     ],
     [
-      'sessions that anybody may name',
+      'sessions whose name the caller may choose',
       {
         attestation: `{audience: a, ${aws.replace('tags', "§requireIdentityRole: false, roles: ['arn:aws:iam::111122223333:role/n'], tags")}}`,
       },
@@ -476,7 +476,7 @@ describe('who may join must be narrowed down, and every value can hold', () => {
       'aws.nodeName[0]: is not the name of a node or a pattern of one',
     ],
     [
-      'a name rule nobody knows',
+      'an unknown name rule',
       `{audience: a, aws: {${rest.replace('instanceId', '§hostname')}, tags: {a: b}}}`,
       'aws.nodeName[0]: must be privateDnsName, privateDnsLabel, instanceId, tag:<key> or pattern:<name with *>',
     ],
@@ -502,7 +502,7 @@ describe('who may join must be narrowed down, and every value can hold', () => {
       'aws.instance.maxAttachSkewSeconds: must be a whole number from 0 to 86400, or any',
     ],
     [
-      'a certificate that is none',
+      'an invalid certificate',
       `{audience: a, aws: {${rest}, tags: {a: b}, certificates: {eu-central-1: [§nonsense]}}}`,
       'aws.certificates.eu-central-1[0]: is not one PEM certificate: it has text before the first block: leave only the lines from BEGIN to END (openssl req without -text)',
     ],

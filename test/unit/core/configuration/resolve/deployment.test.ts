@@ -53,7 +53,7 @@ describe('what holds', () => {
       limits: { reservedConcurrency: 40, throttle: { rate: 200, burst: 400 }, inFlightPerRequester: 24 },
       alarms: { topics: [], caDaysLeft: 90, refusals: 20 },
       dashboard: false,
-      keys: { deleters: [] },
+      keys: { deleters: [], importers: [] },
       logRetentionDays: 365,
       caKeys: new Map([['ca', 'oneRegion']]),
     });
@@ -90,7 +90,7 @@ access:
 limits: {reservedConcurrency: 5, throttle: {rate: 10, burst: 20}, inFlightPerRequester: 3}
 alarms: {topics: ['arn:aws:sns:eu-central-1:111122223333:alerts'], caDaysLeft: 30, refusals: 3}
 dashboard: true
-keys: {administrators: ['arn:aws:iam::111122223333:role/path/admin'], deleters: ['arn:aws:iam::111122223333:user/bob@x']}
+keys: {administrators: ['arn:aws:iam::111122223333:role/path/admin'], deleters: ['arn:aws:iam::111122223333:user/bob@x'], importers: ['arn:aws:iam::111122223333:role/mover']}
 logs: {retentionDays: 30}
 aws: {account: '012345678901', region: us-gov-west-1}`),
     ).toEqual({
@@ -112,6 +112,7 @@ aws: {account: '012345678901', region: us-gov-west-1}`),
       keys: {
         administrators: ['arn:aws:iam::111122223333:role/path/admin'],
         deleters: ['arn:aws:iam::111122223333:user/bob@x'],
+        importers: ['arn:aws:iam::111122223333:role/mover'],
       },
       logRetentionDays: 30,
       caKeys: new Map([['ca', 'oneRegion']]),
@@ -189,10 +190,10 @@ ${rest}`;
   const at = 'clusters.demo';
 
   test.each<readonly [string, string, readonly string[]]>([
-    ['nobody', 'logs: {}', [`3 ${at}.access: is required to deploy: name callers under access.iam or access.jwt`]],
+    ['no access', 'logs: {}', [`3 ${at}.access: is required to deploy: name callers under access.iam or access.jwt`]],
     ['no way in', 'access: {}', [`6 ${at}.access: is required to deploy: name callers under access.iam or access.jwt`]],
     [
-      'nobody behind IAM',
+      'IAM without principals',
       'access: {iam: {principals: []}}',
       [`6 ${at}.access.iam.principals: is required and must not be empty`],
     ],
@@ -222,7 +223,7 @@ ${rest}`;
       [`10 ${at}.access.iam.domain: a function URL has no domain of yours; use frontDoor: httpApi`],
     ],
     [
-      'half a name, and one that is none',
+      'a domain without its name and its certificate',
       `access: {iam: {principals: ['${role}'], domain: {}}}`,
       [`6 ${at}.access.iam.domain.name: is required`, `6 ${at}.access.iam.domain.certificate: is required`],
     ],
@@ -294,7 +295,7 @@ ${rest}`;
       [`11 ${at}.access.jwt.jwks: holds a private or shared key; only public keys belong here`],
     ],
     [
-      'a key nobody signs with',
+      'a key that is neither RSA nor EC',
       jwt(`    jwks: '{"keys":[null]}'`),
       [`11 ${at}.access.jwt.jwks: holds a key that is neither RSA nor EC; tokens are RS256 or ES256`],
     ],
@@ -308,7 +309,7 @@ ${rest}`;
       ],
     ],
     [
-      'keys for nobody to administer',
+      'keys without an administrator',
       `access: {iam: {principals: ['${role}']}}\nkeys: {administrators: []}`,
       [`7 ${at}.keys.administrators: must not be empty, or the key policy could never be changed`],
     ],
@@ -317,6 +318,15 @@ ${rest}`;
   });
 
   const iam = `access: {iam: {principals: ['${role}']}}`;
+  test('a key that awaits its material, and no principal that may import it', () => {
+    const cas = 'ca: {kind: imported, keyMaterial: imported, subject: {commonName: kubernetes}}';
+    const message = 'is required: it names who may import the key of a CA with keyMaterial: imported';
+    expect(problems(file(iam, { cas }))).toEqual([`3 clusters.demo.keys.importers: ${message}`]);
+    const named = `${iam}\nkeys: {importers: ['arn:aws:iam::111122223333:role/mover']}`;
+    expect(problems(file(named, { cas }))).toEqual([]);
+    expect(problems(file(iam, { cas: cas.replace('keyMaterial: imported, ', '') }))).toEqual([]);
+  });
+
   test('a name of more than 40 characters is too long for AWS; one may begin with a digit', () => {
     const name = 'a'.repeat(41);
     const message = 'must be at most 40 characters: it becomes part of role names';
@@ -339,10 +349,20 @@ ${rest}`;
 
 describe('worth a second look', () => {
   const iam = `access: {iam: {principals: ['${role}']}}`;
+
   test('an administrator who may delete', () => {
     expect(warnings(file(`${iam}\nkeys: {administrators: ['${role}'], deleters: ['${role}']}`))).toEqual([
       '7 clusters.demo.keys.deleters[0]: is an administrator too; deletion is safer with a separate principal',
     ]);
+  });
+
+  test('a Function URL in a region of which AWS’s page says that it has none', () => {
+    const at = (frontDoor: string, region: string) =>
+      warnings(file(`frontDoor: ${frontDoor}\n${iam}\naws: {account: '111122223333', region: ${region}}`));
+    expect(at('functionUrl', 'eu-central-2')).toEqual([
+      '6 clusters.demo.frontDoor: AWS listed eu-central-2 as a region without Function URLs: https://docs.aws.amazon.com/lambda/latest/dg/urls-configuration.html. If it still is one, use frontDoor: httpApi',
+    ]);
+    expect([at('functionUrl', 'eu-central-1'), at('httpApi', 'eu-central-2')]).toEqual([[], []]);
   });
 
   const other = (name: string, keySpec: string, rate: number, account: string) =>

@@ -90,7 +90,7 @@ describe('finding 4: reserved names that a serving signer gives all the same', (
     expect(warnings).toHaveLength(4);
   });
 
-  test('are none by default', () => {
+  test('are not permitted by default', () => {
     expect(parsed('{}').cluster?.profiles.get(serving)?.allowReservedSans).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 /**
  * Both functions fail at every call they make, of the stores, STS and EC2 alike, before and after it took effect, once or
- * for good; and whoever asks comes back. Embedded stores; DynamoDB's are in test/suites/aws/contract.
+ * for good; the requester tries again. Embedded stores; DynamoDB's are in test/suites/aws/contract.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AwsPorts } from '../../../../../core/attestation/aws/endpoints.ts';

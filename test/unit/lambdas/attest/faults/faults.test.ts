@@ -1,4 +1,4 @@
-/** Attest fails at every call it makes, before and after it took effect, and whoever asks comes back. */
+/** Attest fails at every call it makes, before and after it took effect; the requester tries again. */
 import { expect, test } from 'vitest';
 import type { AttestOutcome } from '../../../../../core/attest.ts';
 import { visitEveryFault } from '../../../../contract/faulty.ts';

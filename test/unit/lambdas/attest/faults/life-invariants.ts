@@ -111,7 +111,7 @@ function checkVerdicts({ before, after }: Step): readonly string[] {
     .map(({ uid }) => `the verdict of ${uid} changed`);
 }
 
-/** Whoever was let in just now was allowed the name, by what was so when the step began. */
+/** A machine that was approved just now was allowed the name by the state at the beginning of the step. */
 function checkApproval(one: Answered, step: Step): readonly string[] {
   const { before, after, memory } = step;
   const verdict = after.verdicts.get(one.uid);

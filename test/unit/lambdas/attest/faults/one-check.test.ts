@@ -52,7 +52,7 @@ function withoutSigner(asked: Asked): object {
 }
 
 describe('whose it is', () => {
-  test('a signer that nobody configured is none of ours, readable or not', async () => {
+  test('a request for an unconfigured signer is ignored, readable or not', async () => {
     const world = await start();
     expect(await decide(world, { signerName: 'example.com/theirs', request: 'hello' })).toBe('UnknownSigner');
   });
@@ -63,7 +63,7 @@ describe('whose it is', () => {
   test('no signer: it is the one that is defaulted, if that is configured', async () => {
     const world = await start();
     expect(said(await world.attest(withoutSigner({ evidence: m1 })))).toBe('approve');
-    const legacy = withoutSigner({ spec: { subject: { CN: 'somebody' } } });
+    const legacy = withoutSigner({ spec: { subject: { CN: 'jane' } } });
     expect(said(await world.attest(legacy))).toBe('approve');
     withProfiles(world, (profiles) => profiles.delete('kubernetes.io/legacy-unknown'));
     expect(said(await world.attest(legacy))).toBe('UnknownSigner');
@@ -71,7 +71,7 @@ describe('whose it is', () => {
   test('of a signer that demands no proof nothing is recorded, and sign asks for nothing', async () => {
     const world = await start();
     const signerName = 'kubernetes.io/kube-apiserver-client';
-    const object = requestOf({ signerName, spec: { subject: { CN: 'somebody' } } });
+    const object = requestOf({ signerName, spec: { subject: { CN: 'jane' } } });
     expect(said(await world.attest(object))).toBe('approve');
     expect(await world.store.findVerdict(object.metadata.uid, world.clock.now)).toBeUndefined();
     expect(signed(await world.issue(approvedOf(object)))).toBe('issued');
@@ -82,7 +82,7 @@ describe('whose it is', () => {
     expect(await world.attest(object)).toEqual({ kind: 'approve', annotations: {}, repeat: false });
     expect(await world.store.findVerdict(object.metadata.uid, world.clock.now)).toBeUndefined();
   });
-  test('a cluster without what attestation needs answers nobody', async () => {
+  test('a cluster without its attestation settings answers no request', async () => {
     const world = await start();
     Object.assign(world.cluster, { attestation: undefined });
     await expect(world.attest(requestOf())).rejects.toThrow('no attestation configured');
@@ -115,7 +115,7 @@ describe('the evidence', () => {
     world.platform.machines.set('m1', { ...m1Machine, unwanted });
     expect(await decide(world, { ...asked, evidence: m1 })).toBe('approve');
   });
-  test('nor where nobody is there to judge it', async () => {
+  test('nor where no provider can judge it', async () => {
     expect(await decide(await start({ attestation: { providers: [] } }), {})).toBe('AttestationMissing');
   });
   test('nor where one provider of two asks for nothing', async () => {
@@ -153,7 +153,7 @@ describe('the evidence', () => {
 });
 
 describe('the machine', () => {
-  test('is the one that was examined, or nobody is answered', async () => {
+  test('is the one that was examined, or there is no answer', async () => {
     const world = await start();
     world.platform.machines.set('m1', { ...m1Machine, identity: 'null#m2' });
     await expect(world.attest(requestOf({ evidence: m1 }))).rejects.toThrow('describes another machine');
@@ -167,7 +167,7 @@ describe('the machine', () => {
     world.platform.machines.set('m1', { ...m1Machine, startedAt: 2 });
     expect(await decide(world, { evidence: m1 })).toBe('TofuReuse');
   });
-  test('that has the name stays where nobody can say that it is gone', async () => {
+  test('that has the name keeps it while no provider can say that it is gone', async () => {
     const world = await start();
     await adopt(world, { identity: 'elsewhere#m0', nodeName: 'node-1' });
     world.clock.now += 48 * 3_600_000;
@@ -226,7 +226,7 @@ describe('a serving certificate of a stock kubelet', () => {
     expect(await decide(world, serve)).toBe(code);
   });
   test.each<readonly [string, string, WorldOptions]>([
-    ['that nobody configured', 'IdentityNotAllowed', {}],
+    ['that is not configured', 'IdentityNotAllowed', {}],
     ['that the profile does not take', 'IdentityNotAllowed', { others: [{ name: 'other' }] }],
     ['that proves nothing', 'IdentityNotAllowed', { ...both, others: [{ name: 'other', secure: false }] }],
     ['that it takes', 'approve', { ...both, others: [{ name: 'other' }] }],

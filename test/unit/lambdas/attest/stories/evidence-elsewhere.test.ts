@@ -71,7 +71,7 @@ function readFrom(asked: Proved = {}): ReadEvidence {
 const worker = (): string => `arn:aws:sts::${account}:assumed-role/aws:ec2-instance/${lastLaunched()}`;
 const lastLaunched = (): string => [...platform.aws.instances.keys()].at(-1) ?? '';
 
-describe('evidence that somebody read', () => {
+describe('evidence that a reader of the request copied', () => {
   test('finding 7: contains no signed document', () => {
     const { version, data, texts } = readFrom({ evidence: { nonce: 'n' } });
     expect([version, Object.keys(data)]).toEqual(['aws/v2', ['v', 'account', 'region', 'instance', 'sts', 'nonce']]);
@@ -82,7 +82,7 @@ describe('evidence that somebody read', () => {
     expect(decoded.filter((text) => text.includes(signedData))).toEqual([]);
   });
 
-  test('finding 7: that of aws/v1 does, and whoever takes documents believes it', () => {
+  test('finding 7: that of aws/v1 does, and a service that accepts documents believes it', () => {
     const { texts } = readFrom({ evidence: { version: 'aws/v1' } });
     expect(document(texts)).toContain(lastLaunched());
   });

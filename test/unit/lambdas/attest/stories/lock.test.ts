@@ -1,6 +1,7 @@
 /** A locked node or machine gets nothing, of no signer, at once, and all of it again when the lock is ended. */
 import { afterEach, describe, expect, test } from 'vitest';
-import type { LockReader } from '../../../../../core/ports/locks.ts';
+import type { Lock, LockReader } from '../../../../../core/ports/locks.ts';
+import { sha256 } from '../../../../../core/encoding/digest.ts';
 import { newKey } from '../../../../harness/x509/requests.ts';
 import { approvedOf, createWorld, requestOf, said, servingSigner, signed } from '../world.ts';
 import type { Asked, World, WorldOptions } from '../world.ts';
@@ -22,12 +23,14 @@ const node1 = { nodeName: 'node-1' };
 const machine1 = { identity: 'null#m1' };
 let made = 0;
 
-function lockOf(world: World, about: { readonly nodeName?: string; readonly identity?: string }) {
+type About = Pick<Lock, 'nodeName' | 'identity' | 'spkiSha256'>;
+
+function lockOf(world: World, about: About) {
   made += 1;
   return { ...about, id: `lock-${made}`, at: world.clock.now, by: 'operator', reason: 'stolen: case 4711' };
 }
 
-async function lock(world: World, about: { readonly nodeName?: string; readonly identity?: string }) {
+async function lock(world: World, about: About) {
   const lock = lockOf(world, about);
   const audit = { ...lock, action: 'lock', subject: about.identity ?? about.nodeName ?? '' } as const;
   expect(await world.register.lock(lock, audit)).toEqual({ kind: 'written' });
@@ -129,18 +132,22 @@ describe('lock: a node name', () => {
     expect(outcome).not.toContain('by operator:');
   });
 
-  test('lock: other nodes, and users who are no node, get what they asked for; for users nothing is read', async () => {
+  test('lock: other nodes, and users who are no node, get what they asked for; for users the key alone is read', async () => {
     const world = await start();
     await lock(world, { nodeName: 'node-2' });
     expect(await both(world, requestOf({ evidence: m1 }))).toEqual(['approve', 'issued']);
     expect(await both(world, requestOf(pod('node-3')))).toEqual(['approve', 'issued']);
-    const unread = world.change({ store: { ...world.store, findLock: () => Promise.reject(new Error('read')) } });
+    const read: string[] = [];
+    const counted = world.change({
+      store: { ...world.store, findLock: (subject) => (read.push(subject), world.store.findLock(subject)) },
+    });
     const alice = requestOf({
       signerName: user,
       by: { username: 'alice', groups: ['system:authenticated'] },
       spec: { subject: { CN: 'alice' } },
     });
-    expect(await both(unread, alice)).toEqual(['approve', 'issued']);
+    expect(await both(counted, alice)).toEqual(['approve', 'issued']);
+    expect(read).toEqual([expect.stringMatching(/^key#[0-9a-f]{64}$/), read[0]]);
   });
 
   test('lock: locks that cannot be read leave the request unanswered', async () => {
@@ -206,6 +213,41 @@ describe('lock: a machine', () => {
   });
 });
 
+describe('lock: a key', () => {
+  const keyOf = (key: ReturnType<typeof newKey>) => ({ spkiSha256: sha256(key.spki).toString('hex') });
+
+  test.each(kinds)('lock: for it %s is refused by attest and sign, and given for another key', async (_, asked) => {
+    const world = await start();
+    const first = requestOf({ evidence: m1, key: newKey('P-256') });
+    expect(await both(world, first)).toEqual(['approve', 'issued']);
+    const [revoked, other] = [newKey('P-256'), newKey('P-256')];
+    const ended = await lock(world, keyOf(revoked));
+    const by = asked().evidence === undefined ? {} : { by: 'node' as const };
+    expect(await both(world, requestOf({ ...asked(), ...by, key: revoked }))).toEqual(['Locked', 'Locked']);
+    expect(await both(world, requestOf({ ...asked(), ...by, key: other }))).toEqual(['approve', 'issued']);
+    await ended.end();
+    expect(said(await world.attest(requestOf({ ...asked(), ...by, key: revoked })))).toBe('approve');
+  });
+
+  test('lock: a user asks again with it; what was issued before is not given out again', async () => {
+    const world = await start();
+    const key = newKey('P-256');
+    const alice = (of: ReturnType<typeof newKey>) =>
+      requestOf({
+        signerName: user,
+        by: { username: 'alice', groups: ['system:authenticated'] },
+        spec: { subject: { CN: 'alice' } },
+        key: of,
+      });
+    const before = alice(key);
+    expect(await both(world, before)).toEqual(['approve', 'issued']);
+    await lock(world, keyOf(key));
+    expect(await both(world, before)).toEqual(['Locked', 'Locked']);
+    expect(await both(world, alice(key))).toEqual(['Locked', 'Locked']);
+    expect(await both(world, alice(newKey('P-256')))).toEqual(['approve', 'issued']);
+  });
+});
+
 test('lock: spec.extra that that is no map of lists is invalid', async () => {
   const { decodeRequestObject } = await import('../../../../../core/kubernetes/certificate-signing-request.ts');
   const name = 'authentication.kubernetes.io/node-name';
@@ -232,7 +274,7 @@ test('lock: a lock of nothing is a mistake and throws', async () => {
   expect(await reader.findLock('node#node-1')).toBeUndefined();
 });
 
-test('lock: a name that no Node can have is refused by the rules, and no lock is read for it', async () => {
+test('lock: a name that no Node can have is refused by the rules, and no lock of it is read', async () => {
   const names = ['a'.repeat(3_000), '#'.repeat(700), 'Node-1', ''];
   const read: string[] = [];
   const world = await start();
@@ -240,7 +282,7 @@ test('lock: a name that no Node can have is refused by the rules, and no lock is
     store: { ...world.store, findLock: (subject) => (read.push(subject), world.store.findLock(subject)) },
   });
   for (const node of names) expect(await both(counted, requestOf({ node }))).toEqual(['NameReserved', 'NameReserved']);
-  expect(read).toEqual([]);
+  expect(read.filter((subject) => !subject.startsWith('key#'))).toEqual([]);
 });
 
 test('lock: a requester that names more than eight nodes is refused, and nothing is read for it', async () => {

@@ -43,7 +43,7 @@ async function start(clusters: SiteOptions['clusters'] = enforced): Promise<Scen
   return { platform, site, proved: (instance, asked) => provedRequest(platform, instance, asked) };
 }
 
-/** On arrival, then approved; and straight to sign, where nobody asked attest before. */
+/** On arrival, then approved; and straight to sign, where attest was not asked before. */
 async function answersTo({ posted, context, clusters }: Answered): Promise<readonly string[]> {
   const arriving = await start(clusters);
   const object = await posted(arriving);
@@ -126,7 +126,7 @@ describe('with the credential of the relay, whatever is posted', () => {
                   got.set(said, (got.get(said) ?? 0) + 1);
                   if (certificatePem === undefined) continue;
                   const { keyUsage, subject: named } = new X509Certificate(certificatePem);
-                  // Extended usages; a serving certificate logs nobody in.
+                  // Extended usages; a serving certificate is no login.
                   expect({ named, keyUsage }).toEqual({ named, keyUsage: ['1.3.6.1.5.5.7.3.1'] });
                 }
           }
@@ -141,7 +141,7 @@ describe('with the credential of the relay, whatever is posted', () => {
 
 // ── Every stolen thing ──────────────────────────────────────────────────────────────────────────────────────────────
 
-/** What somebody else shows, in the file named: AWS's own permissions are not of this process. */
+/** What the named test file shows: AWS's own permissions do not apply in this process. */
 type Shown = Readonly<Record<string, Answered | { readonly elsewhere: string }>>;
 const permissions = { elsewhere: 'test/suites/aws/ministack/forbidden.test.ts' };
 
@@ -315,7 +315,7 @@ async function restarted(scene: Scene) {
   return worker;
 }
 
-/** As whoever may write the attestations table. */
+/** Does what an attacker who may write the attestations table can do. */
 async function forge({ store }: AttestedSite, object: object): Promise<void> {
   const decoded = decodeRequestObject(object);
   if (!decoded.ok) throw new Error(decoded.problem.message);

@@ -65,7 +65,7 @@ describe('first use, row by row', () => {
     expect(signed(await world.issue(approvedOf(object)))).toBe('issued');
     expect((await world.ledger.find(object.metadata.uid))?.identity).toBe('null#m1');
   });
-  test('the same object again: the same verdict, nobody is asked, nothing is written', async () => {
+  test('the same object again: the same verdict, no platform is asked, nothing is written', async () => {
     const world = await start();
     const object = requestOf({ evidence: m1 });
     await world.attest(object);
@@ -265,7 +265,7 @@ describe('first use, row by row', () => {
     const answers = await Promise.all(both.map((object) => judge(world, object)));
     expect(answers.toSorted()).toEqual(['TofuNodeTaken', 'approve']);
   });
-  test('finding 14: what waits for a second look stands in nobody’s way where proofs are only audited', async () => {
+  test('finding 14: what waits for a second look blocks no request where proofs are only audited', async () => {
     const world = await start({ allowRestart: true, attestation: { mode: 'audit' } });
     await decide(world, { evidence: m1 });
     restart(world);
@@ -428,18 +428,18 @@ describe('a verdict', () => {
   });
   test('a denial is remembered too, and sign says the same', async () => {
     const world = await start();
-    const object = requestOf({ evidence: { machine: 'nobody' } });
+    const object = requestOf({ evidence: { machine: 'unlisted' } });
     expect(said(await world.attest(object))).toBe('IdentityNotAllowed');
-    world.platform.machines.set('nobody', { nodeNames: ['node-1'] });
+    world.platform.machines.set('unlisted', { nodeNames: ['node-1'] });
     expect(await world.attest(object)).toMatchObject({ kind: 'deny', repeat: true });
     expect(signed(await world.issue(approvedOf(object)))).toBe('IdentityNotAllowed');
   });
-  test('is asked for by sign itself where nobody did', async () => {
+  test('is asked for by sign itself where the relay did not ask', async () => {
     const world = await start();
     expect(signed(await world.issue(requestOf({ evidence: m1, approved: true })))).toBe('issued');
     expect(signed(await world.issue(requestOf({ approved: true, node: 'node-9' })))).toBe('AttestationMissing');
   });
-  test('sign takes nobody’s word: an attest that answers and stores nothing leaves the request unanswered', async () => {
+  test('sign believes only the stored verdict: an attest that answers and stores nothing leaves the request unanswered', async () => {
     const world = await start();
     const store = { ...world.store, claim: async () => ({ kind: 'written' }) as const };
     await expect(world.change({ store }).issue(requestOf({ evidence: m1, approved: true }))).rejects.toThrow(
@@ -460,7 +460,7 @@ describe('what a request must be', () => {
     ['no evidence', {}, 'AttestationMissing'],
     ['an unknown provider', { evidence: m1, version: 'gce/v1' }, 'AttestationVersion'],
     ['an unknown version', { evidence: m1, version: 'null/v3' }, 'AttestationVersion'],
-    ['a provider block that is none', { evidence: m1, version: 'null' }, 'AttestationInvalid'],
+    ['an invalid provider block', { evidence: m1, version: 'null' }, 'AttestationInvalid'],
     ['no provider ID extension', { evidence: m1, providerId: null }, 'AttestationInvalid'],
     ["another machine's provider ID", { evidence: m1, providerId: 'null:///m2' }, 'AttestationInvalid'],
     ['a node name that is not its own', { evidence: m1, node: 'node-2' }, 'IdentityNotAllowed'],
@@ -503,10 +503,55 @@ describe('what a request must be', () => {
       annotations: { 'countersign.dev/supported-attestation-versions': 'null/v2,null/v1' },
     });
   });
+  test('a machine that an operator takes off the list between look and claim', async () => {
+    const world = await start({ listed: true });
+    const about = { by: 'me', reason: 'new board' };
+    const audit = (id: string, action: 'allow' | 'remove') => ({ id, at: 1, action, subject: 'null#m1', ...about });
+    const entry = { name: 'null#m1', addresses: [], dnsNames: [], addedAt: 1, ...about };
+    let removals = 0;
+    const store = {
+      ...world.store,
+      claim: async (...given: Parameters<typeof world.store.claim>) => {
+        removals += 1;
+        if (removals === 1) await world.register.removeMachine('null#m1', audit('2', 'remove'));
+        return world.store.claim(...given);
+      },
+    };
+    await world.register.allowMachine(entry, audit('1', 'allow'));
+    expect(await decide(world.change({ store }), { evidence: m1 })).toBe('IdentityNotAllowed');
+    expect(removals).toBe(2);
+    expect(await world.store.findIdentity('null#m1')).toBeUndefined();
+  });
+
+  test('a serving certificate without evidence, for a machine that is taken off the list meanwhile', async () => {
+    const world = await start();
+    expect(await decide(world, { evidence: m1 })).toBe('approve');
+    // Its platform is the list, as that of a TPM.
+    const machine = world.platform.machines.get('m1')!;
+    world.platform.machines.set('m1', { ...machine, entry: 'null#m1' });
+    const audit = { id: '1', at: 1, by: 'me', action: 'allow', subject: 'null#m1', reason: 'x' } as const;
+    const entry = { name: 'null#m1', addresses: [], dnsNames: [], addedAt: 1, by: 'me', reason: 'x' };
+    await world.register.allowMachine(entry, audit);
+    const serving = { by: 'node', signerName: servingSigner, sans: { ip: ['10.0.0.1'] } } as const;
+    expect(await decide(world, serving)).toBe('approve');
+    const store = {
+      ...world.store,
+      claim: async (...given: Parameters<typeof world.store.claim>) => {
+        if (!world.platform.machines.has('m1')) return world.store.claim(...given);
+        await world.register.removeMachine('null#m1', { ...audit, id: '2', action: 'remove' });
+        world.platform.machines.delete('m1');
+        return world.store.claim(...given);
+      },
+    };
+    expect(await decide(world.change({ store }), serving)).toBe('IdentityNotAllowed');
+    expect((await world.store.findIdentity('null#m1'))?.uses).toBe(2);
+  });
+
   test('a machine that must be listed', async () => {
     const world = await start({ listed: true });
     expect(await decide(world, { evidence: m1 })).toBe('IdentityNotAllowed');
-    const entry = { name: 'null#m1', addedAt: 1, by: 'me', reason: 'new board' };
+    const about = { addedAt: 1, by: 'me', reason: 'new board' };
+    const entry = { name: 'null#m1', addresses: [], dnsNames: [], ...about };
     await world.register.allowMachine(entry, {
       id: '1',
       at: 1,
@@ -518,7 +563,7 @@ describe('what a request must be', () => {
     expect(await decide(world, { evidence: m1 })).toBe('approve');
     expect(await decide(world, { evidence: m2, node: 'node-2' })).toBe('IdentityNotAllowed');
   });
-  test.each(['Denied', 'Failed'])('a request that is %s already is nobody’s any more', async (type) => {
+  test.each(['Denied', 'Failed'])('a request that is %s already is ignored', async (type) => {
     const world = await start();
     const object = { ...requestOf({ evidence: m1 }), status: { conditions: [{ type, status: 'True' }] } };
     expect(said(await world.attest(object))).toBe(type);
@@ -650,7 +695,7 @@ describe('audit mode', () => {
     expect(await decide(world, { by: { username: 'eve', groups: [] } })).toBe('RequesterNotAllowed');
     expect(await decide(world, { request: 'x' })).toBe('RequestMalformed');
   });
-  test('stands in nobody’s way when the platform is down', async () => {
+  test('blocks no request when the platform is down', async () => {
     const world = await start(audit);
     world.platform.machines.set('m1', { nodeNames: [], down: new Error('no route') });
     expect(await decide(world, { evidence: m1 })).toBe('audit unjudged');

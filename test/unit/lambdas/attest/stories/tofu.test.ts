@@ -55,6 +55,11 @@ const table: readonly Row[] = [
   ['a new key by the node itself', { record: recorded, spkiSha256: 'new', byNodeItself: true }, 'renewal'],
   ['a new key by a bootstrap user', { record: recorded, spkiSha256: 'new' }, 'TofuReuse'],
   [
+    'the same with proof of the hardware: a new disk in the same machine',
+    { record: recorded, spkiSha256: 'new', provesHardware: true },
+    'renewal',
+  ],
+  [
     'the same where restarts are allowed: the start of the machine decides',
     { record: recorded, spkiSha256: 'new', allowRestart: true },
     'restart',
@@ -73,7 +78,7 @@ const table: readonly Row[] = [
   ],
   ['another machine, the name taken: whether its machine is gone decides', { holder: other }, 'takeover'],
   ['a name whose machine was retired', { holder: { ...other, state: 'retired' } }, 'TofuNodeTaken'],
-  ['a name that a table somebody edited gives to two', { record: recorded, holder: other }, 'TofuNodeTaken'],
+  ['a name that an edited table gives to two', { record: recorded, holder: other }, 'TofuNodeTaken'],
   ['a retired machine that came back', { record: { ...recorded, state: 'retired' } }, 'Revoked'],
   ['a retired machine renewing', { record: { ...recorded, state: 'retired' }, byNodeItself: true }, 'Revoked'],
   ['an adopted machine, by the node itself', { record: adopted, byNodeItself: true }, 'renewal'],
@@ -125,6 +130,15 @@ describe('what is recorded', () => {
     expect(usedRecord(recorded, use).startedAt).toBe(now - hour);
     expect(usedRecord(recorded, { ...use, startedAt: undefined }).startedAt).toBe(recorded.startedAt);
     expect(firstRecord({ ...use, startedAt: undefined })).not.toHaveProperty('startedAt');
+  });
+  test('the attestation key and the clock of its TPM, which a use without a quote leaves alone', () => {
+    const device = { akName: 'ak', resetCount: 1, clock: 5 };
+    const first = firstRecord({ ...use, device });
+    expect(first.device).toEqual(device);
+    expect(firstRecord(use)).not.toHaveProperty('device');
+    const later = { ...device, clock: 6 };
+    expect(usedRecord(first, { ...use, device: later }).device).toEqual(later);
+    expect(usedRecord(first, use).device).toEqual(device);
   });
   test('a renewal keeps the four keys before', () => {
     let record = recorded;

@@ -1,4 +1,4 @@
-/** Sign's look at the verdict: which ones count, for whom, and for how long (core/attestation/check-verdict.ts). */
+/** How sign checks the verdict: which ones count, for which machine, and for how long (core/attestation/check-verdict.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Verdict } from '../../../../../core/ports/attestation-store.ts';
 import { newKey } from '../../../../harness/x509/requests.ts';
@@ -69,7 +69,7 @@ test('a machine that is retired after it was let in gets nothing more', async ()
   expect(JSON.stringify(refused)).toContain('passed to another machine');
 });
 
-describe('a verdict that somebody wrote into the table', () => {
+describe('a verdict that an attacker wrote into the table', () => {
   test.each<readonly [string, Partial<Verdict>, string]>([
     [
       'a denial that names a machine on record',
@@ -87,14 +87,14 @@ describe('a verdict that somebody wrote into the table', () => {
     };
     expect(signed(await world.change({ store: { ...world.store, findVerdict } }).issue(object))).toBe(expected);
   });
-  test('an approval of nobody', async () => {
+  test('an approval without an identity', async () => {
     const world = await start();
     const object = await letIn(world);
     const findVerdict = async (uid: string, now: number): Promise<Verdict | undefined> => {
       const found = await world.store.findVerdict(uid, now);
       if (found === undefined) return undefined;
-      const { identity: _, ...nobody } = found;
-      return nobody;
+      const { identity: _, ...anonymous } = found;
+      return anonymous;
     };
     const forged = world.change({ store: { ...world.store, findVerdict } });
     expect(signed(await forged.issue(object))).toBe('AttestationMissing');

@@ -1,4 +1,4 @@
-/** What somebody tries, what it must be refused with, and the deployment in which it is tried. */
+/** What an attacker tries, the code of its refusal, and the deployment in which it is tried. */
 import type { AttestationStore } from '../../../../../core/ports/attestation-store.ts';
 import type { RefusalCode } from '../../../../../core/outcome/outcome.ts';
 import { audience, awsSettings, prove, requestFor, signers } from '../../../../harness/attestation/attested-site.ts';
@@ -51,7 +51,7 @@ const cluster = (name: string): SiteOptions['clusters'][string] => ({
   attestation: {
     audience: audience(name),
     aws: awsSettings,
-    // Nobody had these yet, so that only their being reserved stands against the first who asks.
+    // No machine had these addresses yet, so only the reservation can refuse the first request for one.
     addressRanges: ['192.168.0.0/24', '10.96.0.0/24'],
   },
   reservedAddresses: ['192.168.0.100', '10.96.0.0/12'],

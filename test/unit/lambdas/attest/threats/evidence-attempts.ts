@@ -1,4 +1,4 @@
-/** By who has no proof, somebody else's, or one of their own making. */
+/** Attempts without evidence, with another machine's, or with forged evidence. */
 import { account, audience, prove, requestFor, signers } from '../../../../harness/attestation/attested-site.ts';
 import type { Proved } from '../../../../harness/attestation/attested-site.ts';
 import type { FakeInstance } from '../../../../harness/fake-aws/machine/instance.ts';

@@ -174,7 +174,7 @@ export const machineAttempts = {
     }),
   },
   "ask for a serving certificate with another machine's address, a service's name or the control plane's": {
-    "an address that is nobody's": foreign({ ip: ['10.0.0.8'] }),
+    'an address of no machine': foreign({ ip: ['10.0.0.8'] }),
     'an address beside its own': foreign({ ip: ['10.0.0.7', '10.0.0.8'] }),
     loopback: reserved({ ip: ['127.0.0.1'] }),
     'the service address of the API server': reserved({ ip: ['10.96.0.1'] }),
@@ -218,7 +218,7 @@ function lastOf({ aws }: AwsPlatform): FakeInstance {
   return last;
 }
 
-/** When nobody would have attached it at the start any more. */
+/** So late that the volume cannot have been attached at launch. */
 function swapLater({ aws }: AwsPlatform, { instanceId }: FakeInstance): void {
   aws.swapRootVolume(instanceId);
   const volumes = aws.instances.get(instanceId)?.volumes ?? [];
@@ -260,7 +260,7 @@ function underOneUid(other: (key: NonNullable<Proved['key']>) => Proved): Attemp
   });
 }
 
-/** Somebody who may write the table has made the first verdict everybody's. */
+/** An attacker who may write the table answers every request with the first verdict. */
 function oneVerdictForAll(embedded: AttestationStore): AttestationStore {
   let first: string | undefined;
   return {

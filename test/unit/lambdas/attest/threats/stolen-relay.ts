@@ -39,7 +39,7 @@ const audited = { ...profile, attestation: { providers: ['aws'], mode: 'audit' }
 
 const client = (asked: Asked = {}) => requestFor(asked);
 const masters = { subject: { O: 'system:masters', CN: 'admin' } };
-const anybody = { username: 'eve', groups: ['system:authenticated'] };
+const outsider = { username: 'eve', groups: ['system:authenticated'] };
 const served = (sans: Sans, asked: Proved = {}) => ({ posted: (scene: Scene) => serving(scene, sans, asked) });
 
 export const whereEnforced = {
@@ -74,7 +74,7 @@ export const whereEnforced = {
   },
   'in the name of a user who is not a permitted requester': {
     said: 'RequesterNotAllowed',
-    posted: () => client({ by: anybody }),
+    posted: () => client({ by: outsider }),
   },
   "a node's name from a signer for users": {
     said: 'NameReserved',

@@ -124,13 +124,13 @@ test('a lost answer to a renewal is no loss', async () => {
 test('a leader whose lease was taken away by hand stops at its next renewal', async () => {
   const { clock, lease, working, terms } = setUp(['a']);
   await clock.until(() => working.has('a'));
-  const stolen = { ...lease.lease(), spec: { holderIdentity: 'somebody', leaseDurationSeconds: 15 } };
+  const stolen = { ...lease.lease(), spec: { holderIdentity: 'thief', leaseDurationSeconds: 15 } };
   const done = lease.access().update(stolen, new AbortController().signal);
   await clock.advance(10);
   expect((await done).ok).toBe(true);
   await clock.advance(2_500);
   expect(working.size).toBe(0);
-  await clock.until(() => working.has('a')); // nobody renews the stolen one
+  await clock.until(() => working.has('a')); // the stolen one is not renewed
   expect(terms).toEqual(['a', 'a']);
 });
 

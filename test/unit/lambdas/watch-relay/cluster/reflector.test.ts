@@ -110,7 +110,7 @@ test('a broken watch goes on where it was, without a list', async () => {
   for (let i = 0; i < 5; i += 1) {
     server.dropWatches();
     await clock.advance(0);
-    server.create(object(`meanwhile${i}`)); // while nobody watches
+    server.create(object(`meanwhile${i}`)); // while there is no watch
     await watching();
   }
   await clock.advance(1);
@@ -140,7 +140,7 @@ test('after a planned end it is back before anything could be missed for long', 
   await clock.advance(2_000);
   server.dropWatches('broken');
   await clock.advance(1);
-  expect(server.watching()).toBe(0); // everybody else lost theirs too
+  expect(server.watching()).toBe(0); // the other watches were dropped too
 });
 
 test('bookmarks keep a quiet watch from expiring', async () => {

@@ -43,7 +43,7 @@ test.each<[string, string, string]>([
 });
 
 test.each<[string, string, string]>([
-  ['a certificate of nobody in the chain', goodPem + caPem, 'did not issue'],
+  ['an unrelated CA', goodPem + caPem, 'did not issue'],
   ['a leaf', goodPem + otherPem, 'not a CA'],
   ['the same leaf again', goodPem + goodPem, 'not a CA'],
   ['a CA of the right name and another key', goodPem + strangerPem, 'did not issue'],

@@ -6,6 +6,7 @@ import type { AttestAnswer, AttestVerdict } from '../../../../../core/ports/sign
 import type { SignerPolicy } from '../../../../../lambdas/watch-relay/settings/options.ts';
 import { createAskedOnce } from '../../../../../lambdas/watch-relay/request/asked-once.ts';
 import { relayRequest } from '../../../../../lambdas/watch-relay/request/work.ts';
+import { requests } from '../../../../corpus/attestation/gce-vtpm/real-requests.ts';
 import { makeRequest } from '../../../../harness/x509/requests.ts';
 import type { RequestSpec } from '../../../../harness/x509/requests.ts';
 import { approved, denied, key, object } from '../fixtures.ts';
@@ -170,15 +171,15 @@ describe('as the in-tree approver', () => {
     expect(done.server.crimes).toEqual([]);
   });
 
-  test('a renewal is asked about as one first, and as anybody’s then', async () => {
+  test('a renewal is reviewed as selfnodeclient first, then as nodeclient', async () => {
     const self = await attempt({ user: node });
     expect(self).toMatchObject({ result: 'approved', reviews: ['selfnodeclient'] });
     expect(self.conditions[0]!['message']).toBe(
       'Auto approving self kubelet client certificate after SubjectAccessReview.',
     );
-    const anybody = await attempt({ user: node, leave: ['nodeclient'] });
-    expect(anybody).toMatchObject({ result: 'approved', reviews: ['selfnodeclient', 'nodeclient'] });
-    expect(anybody.conditions[0]!['message']).toBe(
+    const other = await attempt({ user: node, leave: ['nodeclient'] });
+    expect(other).toMatchObject({ result: 'approved', reviews: ['selfnodeclient', 'nodeclient'] });
+    expect(other.conditions[0]!['message']).toBe(
       'Auto approving kubelet client certificate after SubjectAccessReview.',
     );
   });
@@ -186,13 +187,13 @@ describe('as the in-tree approver', () => {
   test.each([
     [bootstrap, ['nodeclient']],
     [node, ['selfnodeclient', 'nodeclient']],
-  ])('without leave %s is left alone: nobody else is asked and nothing is written', async (user, reviews) => {
+  ])('without permission %s is left alone: there is no other review and no write', async (user, reviews) => {
     const done = await attempt({ user, leave: [] });
     expect(done).toMatchObject({ ...untouched, result: 'NotPermitted', reviews });
     expect(done.attests()).toBe(0);
   });
 
-  test('leave for something else is none', async () => {
+  test('permission for another resource does not count', async () => {
     const leave = ['selfnodeclient', 'selfnodeserver', 'countersign-nodeclient'];
     expect(await attempt({ leave })).toMatchObject({ ...untouched, result: 'NotPermitted' });
   });
@@ -204,7 +205,7 @@ describe('as the in-tree approver', () => {
     ['other usages', { usages: ['server auth'] }],
     ['a broken self-signature', { request: { signature: (bytes) => Buffer.from(bytes.toReversed()) } }],
     ['no request at all', { spec: { request: Buffer.from('hello').toString('base64') } }],
-  ])('%s is nothing it knows, so nobody is asked for leave and nothing approves it', async (_, change) => {
+  ])('%s is of no known kind, so there is no review and no approval', async (_, change) => {
     const done = await attempt(change);
     expect(done).toMatchObject({ ...untouched, result: 'left', reviews: [] });
     expect(await attempt({ ...change, verdict: no })).toMatchObject({ result: 'denied', reviews: [] });
@@ -244,7 +245,7 @@ describe('a serving certificate', () => {
 });
 
 describe('an attested signer', () => {
-  test('approves on the proof, names the machine, and asks nobody’s leave', async () => {
+  test('approves on the proof, names the machine, and makes no review', async () => {
     const done = await attempt({ policy: attested(), verdict: proven, leave: [] });
     expect(done).toMatchObject({ result: 'approved', reviews: [], annotations: { ...kept, ...annotations } });
     expect(done.conditions[0]).toMatchObject({
@@ -263,7 +264,7 @@ describe('an attested signer', () => {
     });
     const inTree = await attempt({ policy, verdict: proven, leave: ['nodeclient', 'selfnodeclient'] });
     expect(inTree).toMatchObject({ ...untouched, result: 'NotPermitted', reviews: ['countersign-nodeclient'] });
-    expect(inTree.attests()).toBe(0); // whoever has no leave spends no proof
+    expect(inTree.attests()).toBe(0); // without permission no proof is spent
   });
 
   test('is not approved by an answer that names no machine', async () => {
@@ -281,7 +282,7 @@ describe('an attested signer', () => {
     }
   });
 
-  test('that can do without proof takes leave instead where there is none', async () => {
+  test('that does not require proof makes the review instead where there is no proof', async () => {
     const policy = attested({ required: false });
     expect(await attempt({ policy, verdict: plain })).toMatchObject({ result: 'approved', reviews: ['nodeclient'] });
     expect(await attempt({ policy, verdict: plain, leave: [] })).toMatchObject({
@@ -331,13 +332,13 @@ describe('an attested signer', () => {
   });
 });
 
-test('nothing is done where somebody else approves and nothing is attested', async () => {
+test('nothing is done where another approver decides and nothing is attested', async () => {
   const done = await attempt({ policy: { ...unattested, approval: 'manual' } });
   expect(done).toMatchObject({ ...untouched, result: 'left', reviews: [] });
   expect(done.attests()).toBe(0);
 });
 
-test('a signer of one’s own is approved for whom its profile names: attest judges that', async () => {
+test('a custom signer is approved for the requesters that its profile names: attest judges that', async () => {
   const own: Case = { policy: { approval: 'approve', kind: 'custom' }, signer: 'example.com/web' };
   const done = await attempt({ ...own, leave: [] });
   expect(done).toMatchObject({ result: 'approved', reviews: [] });
@@ -348,7 +349,7 @@ describe('where the cluster attests nothing', () => {
   const cluster = defaultCluster('c', { maxTtlSeconds: 3_600 });
   const policy: SignerPolicy = { ...unattested, localProfile: cluster.profiles.get(client)! };
 
-  test('the profile is applied here, after the review, and nobody is asked', async () => {
+  test('the profile is applied here, after the review, without asking attest', async () => {
     const done = await attempt({ policy });
     expect(done).toMatchObject({ result: 'approved', reviews: ['nodeclient'], annotations: kept });
     expect(done.attests()).toBe(0);
@@ -373,7 +374,27 @@ describe('where the cluster attests nothing', () => {
     expect(done.attests()).toBe(0);
   });
 
-  test('a signer of one’s own is approved for whom it names, and for nobody else', async () => {
+  test('requests of gke-exec-auth-plugin are approved where the profile permits their blocks, and reviewed as theirs', async () => {
+    const { text, usages, username: user } = requests['with-aik-cert'];
+    const from = { usages, user, spec: { request: Buffer.from(text).toString('base64') } };
+    const blocks = { requestBlocks: 'gce-vtpm' } as const;
+    const permitting = { ...policy, ...blocks, localProfile: { ...cluster.profiles.get(client)!, ...blocks } };
+    expect(await attempt({ ...from, policy: permitting })).toMatchObject({
+      result: 'approved',
+      reviews: ['nodeclient'],
+    });
+    expect(await attempt({ ...from, policy })).toMatchObject({
+      decision: { kind: 'denied', code: 'RequestMalformed' },
+    });
+    // Where the evidence counts, the endpoint judges it, and the relay reviews nothing.
+    const attesting = attested({ providers: ['gce-vtpm'] });
+    expect(await attempt({ ...from, policy: attesting, verdict: proven })).toMatchObject({
+      result: 'approved',
+      reviews: [],
+    });
+  });
+
+  test('a custom signer is approved only for the requesters that it names', async () => {
     const profile = { ...cluster.profiles.get(client)!, signerName: 'example.com/web', kind: 'custom' as const };
     const custom = {
       usages: { allowed: ['digital signature', 'client auth'], required: [] },
@@ -467,7 +488,7 @@ describe('the write meets', () => {
     expect(done).toMatchObject({ result: 'ApiConflict', conditions: [], puts: 1 });
   });
 
-  test('a decision of somebody else: his stands', async () => {
+  test('a decision of another approver stands', async () => {
     for (const theirs of [approved, denied]) {
       const done = await attempt({ meanwhile: (server) => server.addCondition('r', theirs), verdict: no });
       expect(done).toMatchObject({ result: 'ApiConflict', conditions: [theirs] });
@@ -488,7 +509,7 @@ test.each<[Fault, string]>([
 });
 
 test.each([{ extra: { a: 'text' } }, { extra: ['a'] }, { uid: 7 }])(
-  'a requester that cannot be read is nobody: %j',
+  'a requester that cannot be read is malformed: %j',
   async (spec) => {
     expect(await attempt({ spec })).toMatchObject({ ...untouched, result: 'malformed', reviews: [] });
   },

@@ -10,7 +10,7 @@ import type { Fault } from '../simulated-api.ts';
 import { createSimulatedEndpoint, issued, refusal } from '../simulated-endpoint.ts';
 import { createVirtualClock } from '../../../../harness/determinism/virtual-time.ts';
 
-/** Nothing is attested, and somebody else approves. */
+/** Nothing is attested, and another approver decides. */
 const undecided = { policies: new Map<string, SignerPolicy>(), asked: createAskedOnce(1) };
 
 const failed = { ...approved, type: 'Failed' };

@@ -4,24 +4,29 @@ import { expect, test } from 'vitest';
 import { boundConnections } from '../../../../../lambdas/watch-relay/runtime/connections.ts';
 
 /** Sockets of any address, which one machine has not. */
-function setUp(total: number, perAddress: number) {
+function setUp(total: number, perAddress: number, { later = false } = {}) {
   const server = new EventEmitter();
   const connections = boundConnections(server as Server, { total, perAddress });
   const open = new Set<string>();
+  const ends: (() => void)[] = [];
   let ports = 1_000;
   function connect(remoteAddress: string | undefined, name = `${remoteAddress}/${ports}`) {
     const socket = Object.assign(new EventEmitter(), {
       remoteAddress,
       remotePort: (ports += 1),
       destroy() {
-        if (open.delete(name)) socket.emit('close');
+        if (!open.delete(name)) return;
+        const end = () => void socket.emit('close');
+        if (later) ends.push(end);
+        else end();
       },
     });
     open.add(name);
     server.emit('connection', socket);
     return socket;
   }
-  return { connections, open, connect };
+  const tellEnds = (): void => ends.splice(0).forEach((end) => end());
+  return { connections, open, connect, tellEnds };
 }
 
 test('finding 20: of one address so many strangers, and the oldest of them goes', () => {
@@ -62,6 +67,21 @@ test('where only the known have room, a new one goes at once, and has room when 
   first.destroy();
   connect('10.0.0.2', 'newer');
   expect([...open]).toEqual(['known 2', 'newer']);
+});
+
+test('of connections that come together each closes another one, though their ends are told later', () => {
+  for (const [total, perAddress, addresses] of [
+    [10, 3, ['10.0.0.1']],
+    [3, 10, ['10.0.0.1', '10.0.0.2']],
+  ] as const) {
+    const { open, connect, tellEnds } = setUp(total, perAddress, { later: true });
+    for (let number = 0; number < 12; number += 1) connect(addresses[number % addresses.length], String(number));
+    expect(open.size).toBe(3);
+    tellEnds();
+    connect('10.0.0.1', 'next');
+    expect(open.size).toBe(3);
+    expect(open).toContain('next');
+  }
 });
 
 test('one that has gone before it is looked at counts for nothing', () => {

@@ -55,7 +55,7 @@ test('every line is there, in order, after an exit of our own', async () => {
   expect(await lines(`${say} process.exit(7);`)).toEqual({ messages: numbers, code: 7 });
 });
 
-test('and after an exception that nobody caught', async () => {
+test('and after an uncaught exception', async () => {
   expect(await lines(`${say} throw new Error('a fault');`)).toEqual({ messages: numbers, code: 1 });
 });
 

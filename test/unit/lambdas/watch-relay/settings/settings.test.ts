@@ -38,6 +38,8 @@ test('everything one can say', () => {
     ['--concurrency', '1', '--drain-seconds', '0'],
     ['--leader-elect', '--lease-namespace', 'ns', '--lease-name', 'l'],
     ['--metrics-address', '[::1]:0', '--log-level', 'debug'],
+    ['--trust-config-map', 'kubernetes.io/kubelet-serving=monitoring/ca.kubelets', '--cluster-trust-bundles', 'live'],
+    ['--trust-config-map', 'k8s.example.com/web=monitoring/web'],
     ['--webhook-proxy', ':8443', '--webhook-cert', 'tls.crt', '--webhook-key', 'tls.key'],
     ['--webhook-token-file', 'w', '--webhook-client-ca', 'ca.crt', '--webhook-client-subject', 'O=x,CN=y'],
   ].flat();
@@ -52,6 +54,13 @@ test('everything one can say', () => {
     drainSeconds: 0,
     lease: { namespace: 'ns', name: 'l' },
     probes: { host: '::1', port: 0 },
+    trust: {
+      configMaps: [
+        { signerName: 'kubernetes.io/kubelet-serving', namespace: 'monitoring', name: 'ca.kubelets' },
+        { signerName: 'k8s.example.com/web', namespace: 'monitoring', name: 'web' },
+      ],
+      clusterTrustBundleSuffix: 'live',
+    },
     webhook: {
       address: { port: 8443 },
       certFile: 'tls.crt',
@@ -131,7 +140,7 @@ test('a webhook client may be known by a token or by a certificate', () => {
   });
 });
 
-test('those whom webhook clients call for need not wait for a connection of the others', () => {
+test('requests of webhook clients need not wait for a connection of the others', () => {
   expect(endpointConnections(settings([...url, '--concurrency', '4']))).toBe(4);
   expect(endpointConnections(settings([...webhook, '--webhook-token-file', 't', '--concurrency', '4']))).toBe(8);
 });
@@ -166,6 +175,7 @@ test.each<[readonly string[], RegExp]>([
   [[...url, '--concurrency', '1e2'], /--concurrency/],
   [[...url, '--drain-seconds', '-1'], /drain-seconds/],
   [[...url, '--signer-name', 'web'], /--signer-name .*'web' is invalid/],
+  [[...url, '--cluster-trust-bundles', 'a:b'], /--cluster-trust-bundles .*'a:b' is invalid/],
   [[...url, '--in-flight-per-requester', '0'], /--in-flight-per-requester .*'0' is invalid/],
   [[...url, '--config', ''], /--config .* names no file/],
   [[...url, '--config', 'c.yaml', '--signer-name', 'a.b/c'], /--config .*cannot be used with .*--signer-name/],
@@ -219,4 +229,22 @@ test('the help names every option and shows examples that parse', () => {
     .flatMap((line) => /watch-relay (.+)$/.exec(line)?.[1] ?? []);
   expect(examples.length).toBeGreaterThan(2);
   for (const example of examples) expect(parseSettings(example.split(' '), inCluster).kind).toBe('settings');
+});
+
+test.each(['web=a/b', 'a.b/c', 'a.b/c=d', 'a.b/c=D/e', 'a.b/c=d/e_f', 'a.b/*=d/e', 'a.b/c=d/e/f'])(
+  '--trust-config-map %s is wrong',
+  (place) => {
+    expect(parseSettings([...url, '--trust-config-map', place], inCluster)).toMatchObject({
+      kind: 'wrong',
+      message: expect.stringContaining('It is not of the form domain.tld/signer=namespace/name.') as unknown,
+    });
+  },
+);
+
+test('two signers cannot share a ConfigMap', () => {
+  const twice = ['--trust-config-map', 'a.b/c=d/e', '--trust-config-map', 'a.b/x=d/e'];
+  expect(parseSettings([...url, ...twice], inCluster)).toMatchObject({
+    kind: 'wrong',
+    message: expect.stringContaining('ConfigMap d/e is named twice') as unknown,
+  });
 });

@@ -25,7 +25,7 @@ test('of countersign.yaml the relay takes who the signers are, who approves, and
   });
 });
 
-test('what nobody says is manual', () => {
+test('an approval that is not configured is manual', () => {
   const read = signersFromFile(text, file, 'legacy');
   if (!read.ok) throw new Error(read.problem);
   expect([...read.value.policies.values()].map(({ approval }) => approval)).toEqual(['manual', 'manual']);
@@ -47,7 +47,7 @@ test('another cluster, or a file that is wrong, is said with its place', () => {
   });
 });
 
-test('flags alone leave every decision to somebody else', () => {
+test('flags alone leave every decision to another approver', () => {
   expect(signersFromFlags(['a.example.com/b'], 3)).toEqual({
     signerNames: ['a.example.com/b'],
     policies: new Map(),

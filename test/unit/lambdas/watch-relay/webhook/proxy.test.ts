@@ -4,7 +4,7 @@ import type { ApiAnswer, JsonObject } from '../../../../../core/ports/kubernetes
 import type { SignAnswer } from '../../../../../core/ports/signing-endpoint.ts';
 import { withoutManagedFields } from '../../../../../lambdas/watch-relay/objects/request-phase.ts';
 import { createWebhookProxy } from '../../../../../lambdas/watch-relay/webhook/proxy.ts';
-import type { WebhookCall } from '../../../../../lambdas/watch-relay/webhook/proxy.ts';
+import type { WebhookCall } from '../../../../../lambdas/watch-relay/webhook/posted.ts';
 import { approved, denied, goodPem, object, otherPem } from '../fixtures.ts';
 import { issued, refusal } from '../simulated-endpoint.ts';
 
@@ -17,7 +17,7 @@ const has =
   (name) =>
     name === 'r' ? { ok: true, value: found } : { ok: false, problem: { why: 'NotFound', message: 'HTTP 404' } };
 
-/** What one call comes to, and what reached whom. */
+/** The answer to one call, and the calls that it caused. */
 async function post(
   posted: unknown,
   options: { api?: Api; answer?: SignAnswer | Error; call?: Partial<WebhookCall> } = {},
@@ -91,7 +91,7 @@ test('the stored object goes to the endpoint, the posted one comes back with the
   expect(json).toEqual({ ...posted, status: { ...posted.status, certificate } });
 });
 
-test('finding 18: a stored object that is oversized is refused without asking anybody, and is no error', async () => {
+test('finding 18: a stored object that is oversized is refused without asking the endpoint, and is no error', async () => {
   const large = { ...stored, metadata: { ...made.metadata, labels: { padding: 'x'.repeat(200_000) } } };
   const tooLargeToRead: Api = () => ({ ok: false, problem: { why: 'TooLarge', message: 'the answer is too large' } });
   for (const api of [has(large), tooLargeToRead]) {
@@ -126,7 +126,7 @@ describe('nothing is forwarded, and nothing 2xx', () => {
       '409 ignored',
       /spec/,
     ],
-    ['a name nobody has', changed('metadata.name', 'other'), '409 ignored', /no request of that name/],
+    ['an unknown name', changed('metadata.name', 'other'), '409 ignored', /no request of that name/],
     ['a name that leads elsewhere', changed('metadata.name', '../nodes/n1'), '400 invalid', /metadata\.name/],
     ['no name', changed('metadata.name', undefined), '400 invalid', /metadata\.name/],
     ['no UID', changed('metadata.uid', undefined), '400 invalid', /metadata\.uid/],
@@ -193,7 +193,7 @@ describe('what the API server or the endpoint say', () => {
     ['without its function', { kind: 'functionFailed', status: 500 }, '503 busy', {}, 'warn'],
     ['a page', { kind: 'unexpected', status: 200, message: 'x' }, '503 busy', {}, 'error'],
     ['a certificate for another key', { kind: 'issued', certificatePem: otherPem }, '503 busy', {}, 'error'],
-    ['a certificate that is none', { kind: 'issued', certificatePem: 'x' }, '503 busy', {}, 'error'],
+    ['an invalid certificate', { kind: 'issued', certificatePem: 'x' }, '503 busy', {}, 'error'],
     ['nothing', new Error('ECONNREFUSED'), '503 busy', {}, 'warn'],
   ])('the endpoint: %s', async (_, said, expected, body, level) => {
     const { answer, json, headers, logged } = await post(stored, { answer: said });
@@ -202,7 +202,7 @@ describe('what the API server or the endpoint say', () => {
     // With one the client calls up to 55 times in a row.
     expect(headers).not.toHaveProperty('retry-after');
     expect(logged.map((line) => line.split(' ')[0])).toEqual(level === '' ? [] : [level]);
-    // Why is nobody's business but ours.
+    // The client does not learn the cause.
     if (expected === '503 busy') expect(json['message']).toBe('temporarily unable to sign; try again');
   });
 

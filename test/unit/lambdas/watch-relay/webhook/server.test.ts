@@ -45,7 +45,7 @@ test('too large a body is refused, whether it says so or not', async () => {
   expect(calls).toHaveLength(1);
 });
 
-test('work nobody waits for any more is called off, after 25 s or when the client is gone', async () => {
+test('work without a waiting client is called off, after 25 s or when the client is gone', async () => {
   const { ask, calls, clock, hold, server, signals } = await serve(byToken(), 1);
   hold();
   const slow = ask({ headers: bearer(token) });
@@ -124,7 +124,7 @@ describe('certificates', () => {
     ['another key', () => writeFileSync(file('tls.key'), client.keyPem), /--webhook-cert, --webhook-key: .*mismatch/],
     ['no key', () => writeFileSync(file('tls.key'), 'x'), /--webhook-cert, --webhook-key/],
     ['an empty CA', () => writeFileSync(file('ca.crt'), ''), /--webhook-client-ca/],
-    ['a CA that is none', () => writeFileSync(file('ca.crt'), 'x'), /--webhook-client-ca/],
+    ['an invalid CA', () => writeFileSync(file('ca.crt'), 'x'), /--webhook-client-ca/],
   ])('with %s there is no server', async (_, spoil, message) => {
     spoil();
     await expect(serve(byCertificate())).rejects.toThrow(message);
@@ -142,17 +142,19 @@ test('finding 20: 300 connections that say nothing shut no caller out, and end n
     socket.on('error', () => {});
     socket.resume().on('close', () => (closed += 1));
   }
-  await expect.poll(() => opened).toBe(300);
+  // Each takes a turn of the loop, on client and server: beside other work more than vitest's second.
+  const patience = { timeout: 20_000 };
+  await expect.poll(() => opened, patience).toBe(300);
   const next = ask({ headers: bearer(token) });
-  await expect.poll(() => calls.length).toBe(2);
+  await expect.poll(() => calls.length, patience).toBe(2);
   // Of one address no more than 64, besides what is known.
-  await expect.poll(() => opened - closed).toBeLessThanOrEqual(64);
+  await expect.poll(() => opened - closed, patience).toBeLessThanOrEqual(64);
   release();
   expect(await known).toMatchObject({ status: 200 });
   expect(await next).toMatchObject({ status: 200 });
   // None gets as far as a handshake.
-  await expect.poll(() => opened - closed, { timeout: 20_000 }).toBe(0);
-}, 30_000);
+  await expect.poll(() => opened - closed, patience).toBe(0);
+}, 60_000);
 
 test('finding 21: strangers fill no log', async () => {
   const { ask, logged, outcomes } = await serve(byToken());

@@ -1,0 +1,163 @@
+/**
+ * Makes the npm package of the command line (`npm run package:cli`):
+ *
+ *   dist/countersign-cli/          package.json, bin/, licenses.txt, README.md, LICENSE
+ *   dist/countersign-VERSION.tgz   the same, as npm packs it
+ *
+ * Everything is bundled: the package has no dependencies and no scripts that run at its installation. Programs that are loaded on
+ * demand, such as the AWS clients, are files of their own, so that `--help` reads a tenth of the package.
+ */
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { build } from 'esbuild';
+import { errorMessage } from '../../core/outcome/error-message.ts';
+import { contained, licenses, packagesOf, withoutUnusedModels } from '../bundle.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+
+/** The oldest that undici takes, the HTTP client of the Kubernetes library. `node:sqlite` needs 22.13. */
+export const oldestNode = '22.19.0';
+
+/** What an operator's machine never runs: the functions, the relay, the plugin of the nodes, the deployment, development. */
+const forbidden = /^(acceptance|bench|dev|kubelet-authenticator|lambdas|lib|test)\//;
+
+export function intruders(sources: readonly string[]): string[] {
+  return sources.filter((source) => forbidden.test(source));
+}
+
+export interface CliPackage {
+  /** The folder of the package. */
+  readonly folder: string;
+  /** Files with code in it, relative to the repository. */
+  readonly sources: readonly string[];
+  /** `name@version` of the packages among them. */
+  readonly packages: readonly string[];
+}
+
+/** Throws, and writes nothing, if the package would hold a file that does not belong there. */
+export async function buildCli(out: string): Promise<CliPackage> {
+  const folder = join(out, 'countersign-cli');
+  const { metafile, outputFiles } = await build({
+    absWorkingDir: root,
+    // `@peculiar/x509` needs the first one before it is loaded. In a bundle the order of imports is not that of the sources.
+    entryPoints: { metadata: 'reflect-metadata', program: 'cli/countersign.ts' },
+    outdir: join(folder, 'bin'),
+    chunkNames: '[name]-[hash]',
+    bundle: true,
+    write: false,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node22',
+    mainFields: ['module', 'main'],
+    // Some packages are CommonJS, and call `require` for modules of Node.
+    banner: {
+      js: "import { createRequire as nodeRequire } from 'node:module'; const require = nodeRequire(import.meta.url);",
+    },
+    minifySyntax: true,
+    minifyWhitespace: true,
+    plugins: [withoutUnusedModels],
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+  });
+  const sources = contained(metafile);
+  const strangers = intruders(sources);
+  if (strangers.length > 0) throw new Error(`do not belong in the package: ${strangers.join(', ')}`);
+  const packages = packagesOf(sources);
+  rmSync(folder, { recursive: true, force: true });
+  for (const { path, contents } of outputFiles) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, contents);
+  }
+  writeFileSync(join(folder, 'bin/countersign.mjs'), starter, { mode: 0o755 });
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest(), undefined, 2)}\n`);
+  writeFileSync(join(folder, 'licenses.txt'), licenses(packages));
+  copyFileSync(join(import.meta.dirname, 'README.md'), join(folder, 'README.md'));
+  copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+  return { folder, sources, packages: [...packages.keys()].toSorted() };
+}
+
+/** Plain JavaScript without syntax of this decade, so that an old Node can say what is wrong. */
+const starter = `#!/usr/bin/env node
+import process from 'node:process';
+const [major, minor] = process.versions.node.split('.').map(Number);
+const [needed, since] = [${oldestNode.split('.').slice(0, 2).join(', ')}];
+if (major < needed || (major === needed && minor < since)) {
+  process.stderr.write('countersign: needs Node ${oldestNode} or newer, this is ' + process.version + '\\n');
+  process.exit(3);
+}
+// On Node 22 the first use of node:sqlite, by the embedded stores, warns that it is experimental.
+process.removeAllListeners('warning');
+process.on('warning', ({ name, message }) => {
+  if (name !== 'ExperimentalWarning') process.stderr.write(name + ': ' + message + '\\n');
+});
+await import('./metadata.js');
+await import('./program.js');
+`;
+
+function manifest(): object {
+  const { name, version, description, license } = JSON.parse(
+    readFileSync(join(root, 'package.json'), 'utf8'),
+  ) as Readonly<Record<'name' | 'version' | 'description' | 'license', string>>;
+  return {
+    name,
+    version,
+    description,
+    license,
+    type: 'module',
+    engines: { node: `>=${oldestNode}` },
+    // kubectl finds a plugin by its name: \`kubectl countersign …\`.
+    bin: { countersign: 'bin/countersign.mjs', 'kubectl-countersign': 'bin/countersign.mjs' },
+    files: ['bin', 'licenses.txt'],
+  };
+}
+
+/** The path of the tarball, which `npm install` takes. */
+export function packCli({ folder }: Pick<CliPackage, 'folder'>, out: string): string {
+  const answer = execFileSync('npm', ['pack', folder, '--pack-destination', out, '--json', '--ignore-scripts'], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [packed] = JSON.parse(answer) as readonly { readonly filename: string }[];
+  if (packed === undefined) throw new Error('npm pack named no file');
+  return join(out, packed.filename);
+}
+
+const help = `usage: npm run package:cli [-- --out DIR]
+
+Makes the npm package of the command line in dist/ or DIR: a folder, and the tarball that npm installs.
+
+Examples:
+  npm run package:cli
+  npm install --global ./dist/countersign-0.1.0.tgz
+
+Exit codes: 0 made, 1 failed, 2 usage
+`;
+
+async function main(argv: readonly string[]): Promise<number> {
+  let flags;
+  try {
+    const options = { out: { type: 'string' }, help: { type: 'boolean', short: 'h' } } as const;
+    flags = parseArgs({ args: [...argv], options }).values;
+  } catch (error) {
+    process.stderr.write(`package:cli: ${errorMessage(error)}\n${help}`);
+    return 2;
+  }
+  if (flags.help === true) {
+    process.stdout.write(help);
+    return 0;
+  }
+  const out = resolve(root, flags.out ?? 'dist');
+  try {
+    process.stdout.write(`${packCli(await buildCli(out), out)}\n`);
+    return 0;
+  } catch (error) {
+    process.stderr.write(`package:cli: ${errorMessage(error)}\n`);
+    return 1;
+  }
+}
+
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2));

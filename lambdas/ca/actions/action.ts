@@ -1,0 +1,28 @@
+/** One action of the ca function: the event that asks for it, what it does, and what is logged of it. */
+import type { JsonObject } from '../../../core/encoding/json-object.ts';
+import type { CaPorts } from './ports.ts';
+
+/** What each answer has: `--function` may name the ca function of another cluster. */
+export interface ClusterAnswer {
+  readonly cluster: string;
+}
+
+export interface CaAction<Request, Answer> {
+  /** The request, from an event without its field `action`. `undefined` for other fields or types. */
+  readonly decode: (fields: JsonObject) => Request | undefined;
+  /** Throws for temporary failures and for a wrong deployment. */
+  readonly run: (request: Request, ports: CaPorts) => Promise<Answer>;
+  /** Never keys, certificates or what callers sent. */
+  readonly logged: (answer: Answer, ports: CaPorts) => ActionLog;
+}
+
+export interface ActionLog {
+  /** Whether an operator must act. */
+  readonly failed: boolean;
+  /** For each CA what was done, or the fault. */
+  readonly cas: Readonly<Record<string, string>>;
+  /** Days until each usable CA certificate expires. An alarm watches them. */
+  readonly daysLeft?: Readonly<Record<string, number>>;
+  /** Days until the latest CRL of each CA ends. */
+  readonly crlDaysLeft?: Readonly<Record<string, number>>;
+}
