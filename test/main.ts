@@ -114,6 +114,7 @@ async function runFiles(): Promise<number> {
   // Of a file of which only some tests ran, neither tests nor seconds are known.
   const narrowed = tokens.some((token) => token.kind === 'option' && ['t', 'testNamePattern'].includes(token.name));
   if (has('update') && failed === 0 && !narrowed) writeList(run.ran);
+  printFailures(run.ran);
   return close(passed, failed, skipped);
 }
 
@@ -129,7 +130,7 @@ async function runTier(part: PartNumber | undefined): Promise<number> {
   const toolProblem = await tools;
   if (real.length > 0) runs.push(await runVitest(tier, [...forVitest(), ...real]));
 
-  const ran: Ran = new Map(runs.flatMap((run) => [...run.ran]));
+  const ran: VitestRun['ran'] = new Map(runs.flatMap((run) => [...run.ran]));
   printSlowest(ran);
   const { passed, failed, skipped } = count(runs);
   if (toolProblem !== undefined) process.stderr.write(`${toolProblem}\n`);
@@ -139,7 +140,9 @@ async function runTier(part: PartNumber | undefined): Promise<number> {
     return close(passed, 0, skipped);
   }
   const held = holdAgainst(suites, ran, { tier, expected, present, inCi: inContinuousIntegration() });
-  for (const line of [...held.skipped, ...held.failures]) process.stderr.write(`${line}\n`);
+  for (const line of held.skipped) process.stderr.write(`${line}\n`);
+  printFailures(ran);
+  for (const line of held.failures) process.stdout.write(`FAILED: ${line}\n`);
   return close(passed, failed + held.failures.length + (toolProblem === undefined ? 0 : 1), skipped);
 }
 
@@ -195,6 +198,12 @@ function printSlowest(ran: Ran): void {
   process.stdout.write('The slowest files:\n');
   for (const [file, { seconds }] of slowest)
     process.stdout.write(`${String(Math.round(seconds)).padStart(6)} s  ${file}\n`);
+}
+
+/** After everything else: the end of a log, which is often all that a reader has, names each failed test. */
+function printFailures(ran: VitestRun['ran']): void {
+  for (const [file, { failures }] of ran)
+    for (const failure of failures) process.stdout.write(`FAILED: ${file} > ${failure}\n`);
 }
 
 function writeList(ran: Ran): void {
