@@ -1,4 +1,4 @@
-/** `npm run bench`: how fast Countersign and kube-controller-manager issue certificates, measured in turns. docs/performance.md */
+/** `npm run bench`: how fast Countersign and kube-controller-manager issue certificates, measured in turns. docs/internals/performance.md */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { helpText, parseOptions } from './options.ts';
@@ -8,7 +8,7 @@ import { renderResults } from './report/report.ts';
 import { run } from './run.ts';
 import { errorMessage } from '../core/outcome/error-message.ts';
 
-const page = join(import.meta.dirname, '../docs/performance.md');
+const page = join(import.meta.dirname, '../docs/internals/performance.md');
 
 const exitCodes = { ok: 0, failed: 1, usage: 2 } as const;
 

@@ -20,7 +20,7 @@ export interface BenchOptions {
   /** Another checkout of Countersign, which takes turns with this one. */
   readonly against: string | undefined;
   readonly profile: string | undefined;
-  /** Whether the comparisons are written into docs/performance.md. */
+  /** Whether the comparisons are written into docs/internals/performance.md. */
   readonly docs: boolean;
 }
 
@@ -57,7 +57,7 @@ Usage: npm run bench -- [options]
                      sections: ${sectionNames.join(', ')};
                      approval measures all contenders unless some are named too)
   --against DIR      another checkout takes turns with this one, with its dependencies installed: before and after a change
-  --docs             write the comparisons into docs/performance.md
+  --docs             write the comparisons into docs/internals/performance.md
   --json FILE        write the results there (default: bench/results/<date and time>.json)
   --profile DIR      write a CPU profile of each Countersign process there, as .cpuprofile (open it in Chrome's DevTools)
                      and as folded stacks (.folded, for flame graph tools)

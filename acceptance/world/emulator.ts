@@ -1,4 +1,4 @@
-/** What the emulators cannot show (docs/emulators.md), by the checks that ask for it. */
+/** What the emulators cannot show (docs/internals/emulators.md), by the checks that ask for it. */
 
 const limits = {
   localstack: {

@@ -1,7 +1,7 @@
 /**
  * Countersign as `cdk deploy` makes it, in a LocalStack on this machine: the real functions behind a Function URL, their
  * tables and keys emulated, and the relay that calls them. This measures an emulator, which runs on the same processors
- * as everything else: docs/performance.md says what these numbers show.
+ * as everything else: docs/internals/performance.md says what these numbers show.
  */
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';

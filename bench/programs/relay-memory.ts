@@ -1,6 +1,6 @@
 /**
  * The time and the memory that the relay needs in a cluster that has many requests already: as its image runs it, and from
- * its sources, compared with kube-controller-manager, whose informer holds all requests. docs/performance.md
+ * its sources, compared with kube-controller-manager, whose informer holds all requests. docs/internals/performance.md
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -1,4 +1,4 @@
-/** The table of comparisons in docs/performance.md, as `--docs` writes it. */
+/** The table of comparisons in docs/internals/performance.md, as `--docs` writes it. */
 import { comparisonsOf } from './comparisons.ts';
 import { comparisonCells, comparisonHeads } from './comparison-table.ts';
 import { othersText } from './report.ts';

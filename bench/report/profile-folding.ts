@@ -1,6 +1,6 @@
 /**
  * Node's CPU profiles as folded stacks, one `caller;callee count` a line, the input of flame graph tools
- * (inferno-flamegraph, flamegraph.pl, speedscope). docs/performance.md
+ * (inferno-flamegraph, flamegraph.pl, speedscope). docs/internals/performance.md
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';

@@ -1,7 +1,7 @@
 /**
  * What an operator must learn of. A function names the trouble, and the alarm that counts it, in its log line. Each trouble has
  * a section of that name in docs/runbook.md. Troubles share a few alarms, since each alarm costs money also while it is quiet
- * (docs/decisions/0018-few-alarms.md).
+ * (docs/internals/decisions/0018-few-alarms.md).
  */
 import type { RefusalCode } from './outcome.ts';
 

@@ -8,7 +8,7 @@ import { relevantTrace } from './trace.ts';
 import type { Stretch, StretchResult } from './stretch.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-const help = `Simulates one seed after the other and stops at the first that breaks something. docs/simulator.md
+const help = `Simulates one seed after the other and stops at the first that breaks something. docs/internals/simulator.md
 
 Usage: npm run sim -- [options]
 

@@ -22,7 +22,7 @@ export interface ReleaseBinary {
 
 /**
  * The official binary of the pinned version for this platform. Without a committed checksum there is none: a checksum
- * fetched from the same host as the binary would prove nothing (docs/decisions/0017-checksums-of-kubernetes-binaries.md).
+ * fetched from the same host as the binary would prove nothing (docs/internals/decisions/0017-checksums-of-kubernetes-binaries.md).
  */
 export function releaseBinary(
   name: string,

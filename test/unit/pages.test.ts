@@ -53,6 +53,27 @@ test('what the pages link to and name exists', () => {
   expect(found).toEqual([]);
 });
 
+/** The pages that a page links to, from the root. */
+const linked = (page: string): Set<string> =>
+  new Set(find(read(page), /\]\((?!https?:|#)([^)#]*)/g).map((path) => join(dirname(page), path)));
+
+test('docs/README.md links every page for users, docs/internals/README.md every other page and decision', () => {
+  const [users, internals] = ['docs/README.md', 'docs/internals/README.md'].map(linked) as [Set<string>, Set<string>];
+  const missing = pages
+    .filter((page) => page.startsWith('docs/') && page !== 'docs/README.md')
+    .filter(
+      (page) =>
+        !(page.startsWith('docs/internals/') && page !== 'docs/internals/README.md' ? internals : users).has(page),
+    );
+  expect(missing).toEqual([]);
+  const titles = pages
+    .filter((page) => page.startsWith('docs/internals/decisions/'))
+    .map((page) => /^# \d{4}:? (.+)$/m.exec(read(page))![1]!);
+  expect(titles.length).toBeGreaterThan(20);
+  for (const title of titles)
+    expect(read('docs/internals/README.md').toLowerCase()).toContain(`| ${title.toLowerCase()} |`);
+});
+
 test.each([
   ['Which test for which change', 30, ['test/suites', '.']],
   ['Where the pieces are', 20, ['test']],

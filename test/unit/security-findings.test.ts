@@ -1,10 +1,10 @@
-/** docs/security-findings.md: every finding has an answer, and tests that are named after it. */
+/** docs/internals/security-findings.md: every finding has an answer, and tests that are named after it. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
-const page = readFileSync(join(root, 'docs/security-findings.md'), 'utf8');
+const page = readFileSync(join(root, 'docs/internals/security-findings.md'), 'utf8');
 const rows = [...page.matchAll(/^\| (\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(
   ([, number = '', , answer = '', shown = '']) => ({ number, answer: answer.trim(), shown: shown.trim() }),
 );

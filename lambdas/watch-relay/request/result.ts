@@ -28,7 +28,7 @@ export type End =
 export const causes = {
   EndpointBusy: { alarm: 'never', others: 'throttled' }, // the endpoint, or a service that it depends on, throttles
   EndpointFailing: { alarm: 'never', others: 'failing' }, // the endpoint, or a service that it depends on, fails
-  // The front door has no answer of the function: Lambda throttled it (docs/scale.md), or it ended without an answer.
+  // The front door has no answer of the function: Lambda throttled it (docs/internals/scale.md), or it ended without an answer.
   EndpointFunctionFailed: { alarm: 'lasting', others: 'throttled' },
   EndpointUnreachable: { alarm: 'never', others: 'failing' }, // no answer: connection or timeout
   EndpointUnauthorized: { alarm: 'first', others: 'failing' }, // 401, 403, or no credentials

@@ -2,7 +2,7 @@ import type { Clock, Random } from '../runtime/clock.ts';
 
 /**
  * The longest pause when even one call at a time is throttled or unanswered. Longer pauses leave a shared quota
- * unused at the end of a wave, shorter ones make more calls (docs/scale.md).
+ * unused at the end of a wave, shorter ones make more calls (docs/internals/scale.md).
  */
 const longestPauseMilliseconds = 2_500;
 /** After this long without work the limit starts over: the endpoint's capacity may have changed. */
@@ -21,7 +21,7 @@ const minFailures = 3;
  * Limits how many calls are in flight (AIMD with slow start, as TCP, RFC 5681). The limit starts at one, doubles with
  * each round of successes up to the threshold, then grows by one with each round, and is halved when a call is
  * throttled. When even one call at a time is throttled, other relays share the quota: each relay then pauses
- * for a random time, without coordination. docs/scale.md has measurements.
+ * for a random time, without coordination. docs/internals/scale.md has measurements.
  */
 export interface ConcurrencyLimiter {
   limit(): number;

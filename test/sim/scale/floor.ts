@@ -11,7 +11,7 @@ import type { Scenario } from './scenarios.ts';
 import type { Wanted } from './wanted.ts';
 
 /**
- * docs/call-budget.md. Each environment that is started asks the key once and reads the two items of its CA. `proofs` of
+ * docs/internals/call-budget.md. Each environment that is started asks the key once and reads the two items of its CA. `proofs` of
  * the requests are of nodes that join, `judged` are shown to attest and prove nothing.
  */
 export function fewestCalls(

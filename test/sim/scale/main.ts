@@ -7,7 +7,7 @@ import { tableOf } from './report.ts';
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 
 const help = `Many requests at once over models of KMS, Lambda, DynamoDB and the API server, in virtual time: how long until all
-are signed, beside what the quotas allow, and what it costs. The relay's code is the real one. docs/scale.md
+are signed, beside what the quotas allow, and what it costs. The relay's code is the real one. docs/internals/scale.md
 
 Usage: npm run -s sim:scale -- [NAME…] [options]
 

@@ -1,5 +1,5 @@
 /**
- * Every number that the models take from AWS, Kubernetes or from our own settings, at one place. docs/scale.md says where
+ * Every number that the models take from AWS, Kubernetes or from our own settings, at one place. docs/internals/scale.md says where
  * each comes from; test/unit/sim/scale.test.ts holds those that are ours to the code that has them.
  */
 
@@ -23,7 +23,7 @@ export const lambda = {
   /** Of one function, for each environment it may have. */
   callsPerSecondEach: 10,
   coldMilliseconds: [200, 600],
-  /** The work between the calls, on a third of a processor: docs/performance.md, bench. */
+  /** The work between the calls, on a third of a processor: docs/internals/performance.md, bench. */
   workMilliseconds: [4, 10],
   /** lib/functions.ts */
   memoryGigabytes: 0.5,

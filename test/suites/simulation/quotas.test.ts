@@ -1,4 +1,4 @@
-/** The scenarios that run in seconds; `npm run sim:scale` has the others, docs/scale.md the results. */
+/** The scenarios that run in seconds; `npm run sim:scale` has the others, docs/internals/scale.md the results. */
 import { describe, expect, test } from 'vitest';
 import { byTier } from '../../harness/determinism/tier.ts';
 import { makePairs } from '../../sim/scale/certificate.ts';
@@ -17,7 +17,7 @@ const thousand = ['one-1k', 'many-1k', 'join-1k'];
 describe.each(byTier({ default: thousand, deep: [...thousand, 'many-10k', 'narrow-10k'] }))('%s', (name) => {
   test('all are signed in the time of the quota, with few more calls than needed, and no request waits longer', async () => {
     const result = await run(name);
-    // docs/scale.md: what 500 clusters on one quota may take beyond it.
+    // docs/internals/scale.md: what 500 clusters on one quota may take beyond it.
     const bound = result.clusters > 1 ? 1.25 : 1.1;
     expect(result.signed).toBe(result.requests);
     expect(result.paceRatio).toBeLessThan(bound);

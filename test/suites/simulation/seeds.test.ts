@@ -1,4 +1,4 @@
-/** docs/simulator.md: what has been found before stays found, and the simulation itself can be relied on. */
+/** docs/internals/simulator.md: what has been found before stays found, and the simulation itself can be relied on. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { byTier } from '../../harness/determinism/tier.ts';
 import { expected } from '../../sim/coverage.ts';

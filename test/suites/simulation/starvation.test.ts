@@ -1,5 +1,5 @@
 /**
- * No requester or cluster starves beside one that wants much. docs/scale.md has the larger ones of both, and why these
+ * No requester or cluster starves beside one that wants much. docs/internals/scale.md has the larger ones of both, and why these
  * bounds are fair.
  */
 import { expect, test } from 'vitest';

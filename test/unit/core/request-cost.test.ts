@@ -1,4 +1,4 @@
-/** What one request can cost at most, counted in steps of core/: docs/performance.md states the numbers. */
+/** What one request can cost at most, counted in steps of core/: docs/internals/performance.md states the numbers. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { countedSteps } from '../../harness/determinism/steps.ts';
@@ -6,7 +6,7 @@ import { countedSteps } from '../../harness/determinism/steps.ts';
 const counts = countedSteps(join(import.meta.dirname, 'request-cost-program.ts'));
 const steps = (name: string): number => counts[name] ?? Number.NaN;
 
-/** As stated in docs/performance.md. */
+/** As stated in docs/internals/performance.md. */
 const budget = 8_000_000;
 
 test('finding 6: the most expensive request that passes every cap stays within the budget, in sign and in the relay', () => {

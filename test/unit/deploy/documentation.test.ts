@@ -5,7 +5,7 @@ import { parseDocument } from 'yaml';
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
 
 const docs = resolve(import.meta.dirname, '../../../docs');
-const pages = ['deploy.md', 'kubeadm.md', 'gcp-controller-manager.md', 'eks.md', 'cost.md', 'emulators.md'];
+const pages = ['deploy.md', 'kubeadm.md', 'gcp-controller-manager.md', 'eks.md', 'cost.md', 'internals/emulators.md'];
 const read = (page: string): string => readFileSync(join(docs, page), 'utf8');
 const blocks = (page: string, language: string): string[] =>
   [...read(page).matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, block]) => block!);

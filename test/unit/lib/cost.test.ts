@@ -198,9 +198,9 @@ describe('certificates', () => {
   });
 });
 
-/** The calls of a path in docs/call-budget.md, which the counting suites hold to the code: service and action with item kinds. */
+/** The calls of a path in docs/internals/call-budget.md, which the counting suites hold to the code: service and action with item kinds. */
 function callsOf(path: string): readonly (readonly [service: string, action: string])[] {
-  const text = read('call-budget.md');
+  const text = read('internals/call-budget.md');
   const table = text.slice(text.indexOf(`<!-- counted: ${path} -->`)).split('\n\n')[0]!;
   return [...table.matchAll(/^\| (\d+) \| (KMS|STS|EC2|DynamoDB): `([^`]+)`/gm)].flatMap(([, times, service, action]) =>
     Array.from({ length: Number(times) }, () => [service!, action!] as const),

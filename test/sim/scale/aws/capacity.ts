@@ -1,7 +1,7 @@
 /**
  * What an on-demand table, or one of its indexes, lets through: partitions of 1 000 write units a second each, and all of
  * them together no more than twice what there was half an hour ago. Both grow as slowly as AWS's words allow:
- * docs/scale.md.
+ * docs/internals/scale.md.
  */
 import type { Timeline } from '../../../harness/determinism/virtual-time.ts';
 import { dynamodb } from '../numbers.ts';

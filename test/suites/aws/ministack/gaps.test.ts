@@ -1,5 +1,5 @@
 /**
- * What MiniStack passes over, or sees otherwise than AWS: the rows of docs/emulators.md about it. When one of these fails,
+ * What MiniStack passes over, or sees otherwise than AWS: the rows of docs/internals/emulators.md about it. When one of these fails,
  * it has learned that, and the suites beside this one can ask for more.
  */
 import { DynamoDBClient, PutItemCommand } from '@aws-sdk/client-dynamodb';

@@ -1,6 +1,6 @@
 /**
  * The calls that each way of a request may make, exactly. The suites here hold the running components to these numbers,
- * and docs/call-budget.md to these tables.
+ * and docs/internals/call-budget.md to these tables.
  */
 import type { Counts } from './counted-world.ts';
 
@@ -367,7 +367,7 @@ export function awsCallsOf(...parts: readonly WayName[]): Counts {
   return counts;
 }
 
-/** As docs/call-budget.md has it between its marks. */
+/** As docs/internals/call-budget.md has it between its marks. */
 export function tableOf(name: WayName): string {
   const lines = rowsOf(name).map(({ call, times, why }) => `| ${times} | ${spoken(call)} | ${why} |`);
   return ['| calls | | why |', '|--:|---|---|', ...lines].join('\n');

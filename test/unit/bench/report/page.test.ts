@@ -6,7 +6,7 @@ import { phase, results, row } from './samples.ts';
 const run = results([phase([row('countersign', [100, 100]), row('kcm', [50, 50])])]);
 
 test('the comparisons of a page are replaced, and everything else stays', () => {
-  const page = readFileSync('docs/performance.md', 'utf8');
+  const page = readFileSync('docs/internals/performance.md', 'utf8');
   const written = withComparisons(page, run);
   expect(written).toContain(
     '| burst of 100: label of countersign | label of kcm | 2 | 0.50 | 0.50–0.50 | – | too few pairs |',
