@@ -1,5 +1,6 @@
 import { configurationSchema, parseConfiguration } from '../../core/configuration/parse.ts';
 import type { Configuration } from '../../core/configuration/model/cluster.ts';
+import { rulesFingerprint } from '../../core/configuration/rules-fingerprint.ts';
 import { signerDocuments } from '../../core/configuration/signer-documents.ts';
 import {
   addClusterOptions,
@@ -62,15 +63,22 @@ async function validate(argument: string | undefined, output: string, io: Io): P
   const warnings = parsed.ok ? parsed.value.warnings : [];
   const problems = parsed.ok ? [] : parsed.problem;
   const signers = parsed.ok ? signersOf(parsed.value.configuration) : [];
-  if (output === 'json') io.out(json({ valid: parsed.ok, problems, warnings, signers }));
+  const clusters = parsed.ok ? fingerprintsOf(parsed.value.configuration) : [];
+  if (output === 'json') io.out(json({ valid: parsed.ok, problems, warnings, signers, clusters }));
   else {
     for (const warning of warnings) io.err(`warning: ${problemText(warning)}\n`);
     for (const problem of problems) io.err(`${problemText(problem)}\n`);
-    if (parsed.ok)
+    if (parsed.ok) {
       io.out(table([['CLUSTER', 'SIGNER', 'CA', 'APPROVAL'], ...signers.map((signer) => Object.values(signer))]));
-    else io.err(`${file}: ${problems.length} problem${problems.length === 1 ? '' : 's'}\n`);
+      const rows = clusters.map(({ cluster, rulesSha256 }) => [cluster, rulesSha256]);
+      io.out(`\n${table([['CLUSTER', 'RULES (SHA-256)'], ...rows])}`);
+    } else io.err(`${file}: ${problems.length} problem${problems.length === 1 ? '' : 's'}\n`);
   }
   return parsed.ok ? exitCodes.ok : exitCodes.configuration;
+}
+
+function fingerprintsOf({ clusters }: Configuration) {
+  return [...clusters.values()].map((cluster) => ({ cluster: cluster.name, rulesSha256: rulesFingerprint(cluster) }));
 }
 
 function signersOf({ clusters }: Configuration) {

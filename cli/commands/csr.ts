@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { pemBlocks } from '../../core/encoding/pem.ts';
 import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
+import { rulesFingerprint, shortFingerprint } from '../../core/configuration/rules-fingerprint.ts';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import { atMost, printable } from '../../core/outcome/printable-text.ts';
@@ -62,10 +63,14 @@ async function explainRequest(source: string, flags: ExplainFlags, io: Io): Prom
   const explanation = explain(object, chosen.cluster, io.now(), { certificate, caIsConfigured });
   const { droppedExtensions } = explanation;
   const extensions = droppedExtensions.length === 0 ? undefined : await nameExtensions(object, droppedExtensions);
-  const shown = { ...explanation, extensions: extensions?.named ?? [], rules: chosen.source };
+  const shown = { ...explanation, extensions: extensions?.named ?? [], ...rulesOf(chosen) };
   io.out(formatOutput(flags.output, shown, () => explanationText(explanation, chosen, extensions?.texts ?? [])));
   const { outcome } = explanation;
   return outcome === 'issue' || outcome === 'wait' || outcome === 'issued' ? exitCodes.ok : exitCodes.refused;
+}
+
+function rulesOf({ cluster, source }: ChosenCluster): { readonly rules: string; readonly rulesSha256: string } {
+  return { rules: source, rulesSha256: rulesFingerprint(cluster) };
 }
 
 /** These requested extensions with their names, as objects and as text. */
@@ -162,13 +167,9 @@ const outcomes: Readonly<Record<Explanation['outcome'], string>> = {
   ignore: 'Not ours',
 };
 
-function explanationText(
-  explanation: Explanation,
-  { cluster, source }: ChosenCluster,
-  extensions: readonly string[],
-): string {
+function explanationText(explanation: Explanation, chosen: ChosenCluster, extensions: readonly string[]): string {
   const { name, signerName, checks, outcome, reason, message, validity } = explanation;
-  const head = `${printable(name)} for ${signerName === '' ? 'no signer' : printable(signerName)}, cluster ${cluster.name} (${source})\n\n`;
+  const head = `${printable(name)} for ${signerName === '' ? 'no signer' : printable(signerName)}, cluster ${chosen.cluster.name} (${sourceText(chosen)})\n\n`;
   const rows = table(checks.map(({ check, result, seen }) => [marks[result], check, seen])).split('\n');
   const body = checks.map(({ violations }, index) =>
     [rows[index], ...violations.map(({ code, message: wrong }) => `   → ${wrong} [${code}]`), ''].join('\n'),
@@ -179,6 +180,11 @@ function explanationText(
       : `\nRequested extensions that the certificate would not carry: ${atMost(extensions, printable).join(', ')}\n`;
   const span = validity === undefined ? '' : `, valid from ${validity.notBefore} to ${validity.notAfter}`;
   return `${head}${body.join('')}${dropped}\n${outcomes[outcome]}: ${reason === undefined ? '' : `${reason}: `}${message}${span}\n`;
+}
+
+/** No endpoint is deployed from the default rules, so their fingerprint has nothing to be compared with. */
+function sourceText({ cluster, file, source }: ChosenCluster): string {
+  return file === undefined ? source : `${source}, rules ${shortFingerprint(rulesFingerprint(cluster))}`;
 }
 
 function wholeNumber(text: string): number {

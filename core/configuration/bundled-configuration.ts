@@ -5,10 +5,21 @@
 import type { ClusterAttestation } from './model/attestation.ts';
 import type { ClusterConfiguration } from './model/cluster.ts';
 import type { JwtAccess } from './model/deployment.ts';
+import { rulesFingerprint } from './rules-fingerprint.ts';
 
-/** For the sign function. The same rules always give the same text, so an unchanged policy changes no bundle. */
-export function bundleCluster({ name, cas, profiles, approval }: ClusterConfiguration): string {
-  return JSON.stringify({ name, cas: [...cas], profiles: [...profiles], approval: [...approval] }, entriesOfMaps);
+/**
+ * For the sign function. The same rules always give the same text, so an unchanged policy changes no bundle. `rulesSha256` stands for
+ * all rules of the cluster, also for those that other functions enforce.
+ */
+export function bundleCluster(cluster: ClusterConfiguration): string {
+  const { name, cas, profiles, approval } = cluster;
+  const lists = { cas: [...cas], profiles: [...profiles], approval: [...approval] };
+  return JSON.stringify({ name, ...lists, rulesSha256: rulesFingerprint(cluster) }, entriesOfMaps);
+}
+
+/** `rulesFingerprint` of the cluster, from a text of `bundleCluster`. */
+export function readBundledFingerprint(text: string): string {
+  return (JSON.parse(text) as { readonly rulesSha256: string }).rulesSha256;
 }
 
 /** For the ca function, which also signs what operators ask for. */

@@ -6,6 +6,7 @@
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import { rulesFingerprint } from '../../core/configuration/rules-fingerprint.ts';
 import { issue } from '../../core/issue.ts';
 import { decodeBody } from '../../core/encoding/json-body.ts';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
@@ -29,6 +30,8 @@ import { authoritiesInForce, bundlesBySigner, caCertificate, clientBundle } from
 export interface SignHandlerPorts extends CallPorts {
   readonly version: string;
   readonly cluster: (name: string) => ClusterConfiguration | undefined;
+  /** By cluster, for a bundle: it has only a part of the rules. Absent = that of `cluster`. */
+  readonly rulesSha256?: (cluster: string) => string;
   readonly ledger: (cluster: string) => CertificateLedger;
   readonly locks: (cluster: string) => LockReader;
   /** Rejects if the CA is unavailable. */
@@ -205,5 +208,6 @@ async function health(cluster: ClusterConfiguration, ports: SignHandlerPorts): P
     const { fingerprintSha256, notAfter } = certificateFacts(certificate);
     return { name, fingerprintSha256, notAfter: new Date(notAfter).toISOString() };
   });
-  return jsonAnswer(200, { version: ports.version, cluster: cluster.name, cas }, outcomeHeader('ok'));
+  const rulesSha256 = ports.rulesSha256?.(cluster.name) ?? rulesFingerprint(cluster);
+  return jsonAnswer(200, { version: ports.version, cluster: cluster.name, rulesSha256, cas }, outcomeHeader('ok'));
 }

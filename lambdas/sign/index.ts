@@ -6,7 +6,7 @@ import { LambdaClient } from '@aws-sdk/client-lambda';
 import { invocationClientConfig } from '../../adapters/lambda/invocation.ts';
 import { ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
 import { kmsClientConfig } from '../../adapters/aws/kms-client.ts';
-import { callersAllowed, clusterConfiguration } from '../../adapters/lambda/bundle.ts';
+import { bundledFingerprint, callersAllowed, clusterConfiguration } from '../../adapters/lambda/bundle.ts';
 import { checkCaller } from '../../adapters/lambda/caller.ts';
 import type { HttpHandler } from '../../adapters/lambda/http.ts';
 import { writeLog } from '../../adapters/lambda/log.ts';
@@ -23,6 +23,7 @@ export const handler: HttpHandler = serveOrRefuse(() => {
     // Created only if attest is called, since each client delays the first call.
     lambda: () => new LambdaClient(invocationClientConfig),
     caller: checkCaller(callersAllowed()),
+    rulesSha256: bundledFingerprint(),
     now: Date.now,
     randomBytes,
     log: writeLog(settings.logLevel),

@@ -22,12 +22,14 @@ export interface SignDependencies extends CallPorts {
   readonly dynamodb: DynamoDBClient;
   readonly kms: KMSClient;
   readonly lambda: () => LambdaClient;
+  /** `rulesFingerprint` of the cluster as it was deployed. Absent = `cluster` has all its rules. */
+  readonly rulesSha256?: string;
 }
 
 export function createSignService(
   cluster: ClusterConfiguration,
   { certificatesTable, attestationsTable, caKeys, attestFunction }: Omit<SignSettings, 'logLevel'>,
-  { dynamodb, kms, lambda, ...ports }: SignDependencies,
+  { dynamodb, kms, lambda, rulesSha256, ...ports }: SignDependencies,
 ): HttpHandler {
   const { randomBytes } = ports;
   const ledger = dynamoDbLedger({ client: dynamodb, tableName: certificatesTable, randomBytes });
@@ -61,6 +63,7 @@ export function createSignService(
     crls: () => crls,
     locks: () => attestationStore,
     authority: loadOnce(load),
+    ...(rulesSha256 === undefined ? {} : { rulesSha256: () => rulesSha256 }),
     ...(attestations === undefined ? {} : { attestations: () => attestations }),
     ...ports,
   });

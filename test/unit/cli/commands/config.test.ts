@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { configurationReference } from '../../../../cli/output/configuration-reference.ts';
-import { configurationSchema, defaultCluster } from '../../../../core/configuration/parse.ts';
+import { configurationSchema, defaultCluster, parseConfiguration } from '../../../../core/configuration/parse.ts';
+import { rulesFingerprint } from '../../../../core/configuration/rules-fingerprint.ts';
 import { signerDocuments } from '../../../../core/configuration/signer-documents.ts';
 import { run } from '../run.ts';
 
@@ -13,6 +14,9 @@ const good = `version: 1
 clusters:
   demo: {cas: {ca: {subject: {commonName: CA}}}, profiles: {kubernetes.io/kubelet-serving: {}}}
 `;
+const parsedGood = parseConfiguration(good, 'c.yaml');
+const clustersOfGood = parsedGood.ok ? [...parsedGood.value.configuration.clusters.values()] : [];
+const goodClusters = clustersOfGood.map((cluster) => ({ cluster: 'demo', rulesSha256: rulesFingerprint(cluster) }));
 const bad = good.replace('{}}', '{maxTTL: 3}, web: {}}');
 const goodSigners = [{ cluster: 'demo', signerName: 'kubernetes.io/kubelet-serving', ca: 'ca', approval: 'manual' }];
 const daring = good.replace(
@@ -31,6 +35,11 @@ describe('config validate', () => {
     const ran = await run(['config', 'validate', join(root, 'examples/attestation.yaml')]);
     expect([ran.code, ran.err]).toEqual([0, '']);
     expect(ran.out).toContain('prod     cluster.x-k8s.io/kube-apiserver-client-kubelet-aws  client   approve\n');
+  });
+
+  test('the rules have a fingerprint, whole', async () => {
+    const ran = await run(['config', 'validate', '-'], { files: { '-': good } });
+    expect(ran.out).toContain(`\nCLUSTER  RULES (SHA-256)\ndemo     ${goodClusters[0]?.rulesSha256}\n`);
   });
 
   test('problems have the format of compilers', async () => {
@@ -52,7 +61,7 @@ c.yaml: 2 problems
   });
 
   test.each([
-    ['right', good, 0, { valid: true, problems: [], warnings: [], signers: goodSigners }],
+    ['right', good, 0, { valid: true, problems: [], warnings: [], signers: goodSigners, clusters: goodClusters }],
     ['wrong', bad, 3, { valid: false, warnings: [], signers: [] }],
     ['daring', daring, 0, { valid: true, problems: [] }],
   ])('for programs: %s', async (_, text, code, expected) => {

@@ -251,6 +251,15 @@ clusters:
     expect(JSON.parse(b.out)).toMatchObject({ outcome: 'refuse', reason: 'KeyNotPermitted' });
   });
 
+  test('with their fingerprint, for people shortened', async () => {
+    const named = ['--config', 'c.yaml', '--cluster', 'a'] as const;
+    const { rulesSha256 } = JSON.parse((await withFlags(...named)).out) as { rulesSha256: string };
+    const validated = await run(['config', 'validate', 'c.yaml', '-o', 'json'], { files });
+    expect(JSON.parse(validated.out)).toMatchObject({ clusters: [{ cluster: 'a', rulesSha256 }, { cluster: 'b' }] });
+    const { out } = await run(['csr', 'explain', '-', ...named], { files });
+    expect(out).toContain(`cluster a (c.yaml, rules ${rulesSha256.slice(0, 16)})\n`);
+  });
+
   test('of the only cluster', async () => {
     expect(JSON.parse((await withFlags('--config', 'one.yaml')).out)).toMatchObject({ cluster: 'a' });
   });

@@ -1,5 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { defaultCluster } from '../../../../core/configuration/parse.ts';
+import { rulesFingerprint } from '../../../../core/configuration/rules-fingerprint.ts';
 import { csrFixture, errorIn, eventFixture, outcomeOf, startStack } from './stack.ts';
 import type { EventSpec, Stack } from './stack.ts';
 
@@ -69,12 +71,13 @@ describe('what is not a request to sign', () => {
     expect((await call({ path: '/v1/clusters/demo/trust-bundle/other' })).statusCode).toBe(404);
   });
 
-  test('health of a cluster is its CA: fingerprint and expiry', async () => {
+  test('health of a cluster: the fingerprint of its rules, its CA with fingerprint and expiry', async () => {
     const answer = await call({ path: '/v1/clusters/demo/healthz' });
     const certificate = new X509Certificate(stack.caPem);
     expect(JSON.parse(answer.body)).toEqual({
       version: '1.2.3',
       cluster: 'demo',
+      rulesSha256: rulesFingerprint(defaultCluster('demo', { maxTtlSeconds: 86_400 })),
       cas: [
         {
           name: 'ca',
