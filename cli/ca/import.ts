@@ -47,6 +47,7 @@ export function caImportCommands(ca: CliCommand, place: (command: CliCommand) =>
     .runs(async (flags: PlaceFlags) => io.out(await request(flags, io)));
 
   withFiles(ca.command('import'))
+    .page('ca/sources.md')
     .description(
       'put the certificate of a CA of kind: imported in force, after checking it against its key and its root',
     )

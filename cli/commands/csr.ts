@@ -34,6 +34,7 @@ export function csrCommands(program: CliCommand, io: Io): void {
   const csr = program.command('csr').description('look at certificate signing requests, and decide them');
   requestCommands(csr, io);
   addClusterOptions(csr.command('explain'))
+    .page('signers.md')
     .description(
       'show what the signer would do with a request, and why: each check with the value that it saw.\n' +
         'Exit code 0: it would be signed, now or once it is approved, or this signer issued its certificate. 1: it would not.',

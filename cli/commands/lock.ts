@@ -20,6 +20,7 @@ interface LockFlags extends ChangeFlags {
 
 export function lockCommands(program: CliCommand, io: Io): void {
   addSubject(program.command('lock'))
+    .page('lock.md')
     .description(
       'refuse every certificate to a node or machine, or for a key, from now on; exit code 6: it is already locked',
     )

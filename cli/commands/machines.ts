@@ -25,7 +25,7 @@ export function machinesCommands(program: CliCommand, io: Io): void {
     .description('the list of machines that may join, where the configuration of their provider has machines: listed');
 
   addRegisterOptions(machines.command('list'))
-    .description('list the entries')
+    .description('list the machines that may join, if the cluster admits only listed ones')
     .formats('table', 'wide', 'json', 'yaml')
     .examples('countersign machines list --cluster prod', 'countersign machines list --cluster prod -o wide')
     .runs(async ({ output, ...flags }: ShowFlags) => {

@@ -50,6 +50,7 @@ interface CreateFlags extends ClusterAccessFlags, ClusterFlags {
 export function addCreate(token: CliCommand, io: Io): void {
   addClusterOptions(addClusterAccess(token.command('create')))
     .argument('[token]', 'the token to write (default: a random one)')
+    .page('join.md')
     .description('create a bootstrap token and print the command with which a machine joins')
     .option(
       '--ttl <duration>',

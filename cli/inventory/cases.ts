@@ -32,6 +32,7 @@ interface Result {
 
 export function addTest(config: CliCommand, io: Io): void {
   addClusterOptions(config.command('test'))
+    .page('ca/inventory.md#config-test')
     .description(
       'decide each request of a folder by the rules of a cluster, and compare with the decision that its file expects.\n' +
         'Exit code 0: all as expected. 1: not all. 3: a file is no case.',

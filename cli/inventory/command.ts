@@ -37,6 +37,7 @@ export function certCommands(program: CliCommand, io: Io): CliCommand {
     .description('the certificates that this signer issued: list, find, show, export');
 
   addPage(addRange(addPlace(cert.command('list'))))
+    .page('ca/inventory.md')
     .description('list certificates by the time at which they expire, the earliest first')
     .examples(
       'countersign cert list --cluster prod --expiring 30d',

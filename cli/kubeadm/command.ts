@@ -15,6 +15,7 @@ export function kubeadmCommands(program: CliCommand, io: Io, host: Host = thisHo
     .description("certificates of kubeadm's control plane, signed without ca.key; run on each control-plane machine");
 
   withCommon(kubeadm.command('sign'), 'kubeadm wrote there')
+    .page('ca/kubeadm.md')
     .description(
       'have the requests signed that kubeadm certs generate-csr wrote, and put the certificates beside their keys',
     )

@@ -17,6 +17,7 @@ const reasons = Object.keys(reasonCodes) as RevocationReason[];
 /** `cert`: the command group. */
 export function revocationCommands(cert: CliCommand, io: Io): void {
   addPlace(cert.command('revoke'))
+    .page('ca/revocation.md')
     .description(
       'revoke certificates: lock their node, machine and key, record the revocations, issue the CRL. It can be repeated after any failure',
     )

@@ -10,6 +10,7 @@ import type { RotateFlags } from './rotate.ts';
 /** `ca`: the command group. */
 export function rotateCommand(ca: CliCommand, io: Io): void {
   addClusterAccess(addNamedCa(ca.command('rotate')))
+    .page('ca/rotation.md')
     .description(
       'show how far the replacement of a CA by another one is, what depends on the old one, and the next step. It changes nothing',
     )

@@ -22,6 +22,7 @@ interface Flags extends PlaceFlags {
 
 export function traceCommand(program: CliCommand, io: Io): void {
   addPlace(addClusterAccess(program.command('trace')))
+    .page('runbook.md')
     .description(
       'follow one request: the object, its Events and the relay’s log in the cluster, the logs of attest and sign, the\n' +
         'verdict, and the record in the ledger. Exit code 4: nothing is known about it; 5: not everything could be read.',

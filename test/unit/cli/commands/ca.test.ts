@@ -114,7 +114,7 @@ describe('usage errors', () => {
       /--data <dir>' cannot be used with option '--function/,
     ],
     ['a folder and a cluster', ['--cluster', 'prod'], /leave out --cluster/],
-    ['an option', ['--keyspec', 'P-256'], /Did you mean --key-spec/],
+    ['an option', ['--keyspec', 'P-256'], /did you mean --key-spec/],
   ])('%s', async (_, flags, message) => {
     const ran = await init(...flags);
     expect(ran.err).toMatch(message);

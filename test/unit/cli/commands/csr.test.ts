@@ -218,7 +218,7 @@ spec: {signerName: kubernetes.io/kubelet-serving, usages: [digital signature, se
     ['an unknown output format', ['csr', 'explain', '-', '-o', 'xml'], 2, /Allowed choices are table, json, yaml/],
     ['an empty usage', ['csr', 'explain', '-', '--usages', 'a,,b'], 2, /first,second/],
     ['no number', ['csr', 'explain', '-', '--expiration-seconds', '1h'], 2, /Not a whole number/],
-    ['a mistyped command', ['csr', 'explian'], 2, /Did you mean explain/],
+    ['a mistyped command', ['csr', 'explian'], 2, /did you mean explain/],
   ])('%s', async (_, argv, code, message) => {
     const ran = await run(argv, { files: { '-': '' } });
     expect(ran.err).toMatch(message);

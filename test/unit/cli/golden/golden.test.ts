@@ -1,0 +1,113 @@
+/**
+ * Golden output of every command, as on a terminal without colour, and an error of every command.
+ *
+ * A new command needs an entry in a file of cases/ (any file, by the words of the command: `'csr list'`). The entry runs
+ * the command in the session it is given, at least once with success and once with an error, over fakes and stand-ins that
+ * are really called. `npm test -- test/unit/cli/golden -u` then writes outputs/WORDS.txt; read it before you commit it.
+ * Time is that of run.ts; `session.call` names values that differ from run to run.
+ */
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { leafCommands } from '../../../../cli/output/command-reference.ts';
+import { countersignProgram } from '../../../../cli/program.ts';
+import { processIo } from '../../../../cli/world.ts';
+import { run } from '../run.ts';
+import { newSession } from './session.ts';
+import type { Goldens } from './session.ts';
+
+/** Commands whose output is checked in a suite instead. This list only becomes shorter. */
+const elsewhere: Readonly<Record<string, string>> = {
+  'ca init': 'test/unit/cli/commands/ca.test.ts',
+  'ca show': 'test/unit/cli/commands/ca.test.ts',
+  'ca csr': 'test/unit/cli/ca/import.test.ts',
+  'ca import': 'test/unit/cli/ca/import.test.ts',
+  'ca import-key': 'test/unit/cli/ca/import.test.ts',
+  'ca rotate': 'test/unit/cli/rotation/rotate.test.ts',
+  'kubeadm sign': 'test/unit/cli/kubeadm/sign.test.ts',
+  'kubeadm renew': 'test/unit/cli/kubeadm/renew.test.ts',
+  'cert list': 'test/unit/cli/inventory/cert.test.ts',
+  'cert find': 'test/unit/cli/inventory/cert.test.ts',
+  'cert show': 'test/unit/cli/inventory/cert.test.ts',
+  'cert export': 'test/unit/cli/inventory/cert.test.ts',
+  'cert revoke': 'test/unit/cli/revocation/revoke.test.ts',
+  'cert revoked': 'test/unit/cli/revocation/revoke.test.ts',
+  'audit reconcile': 'test/unit/cli/inventory/audit.test.ts',
+  'csr list': 'test/unit/cli/commands/csr-decide.test.ts',
+  'csr show': 'test/unit/cli/commands/csr-decide.test.ts',
+  'csr approve': 'test/unit/cli/commands/csr-decide.test.ts',
+  'csr deny': 'test/unit/cli/commands/csr-decide.test.ts',
+  'csr explain': 'test/unit/cli/commands/csr.test.ts',
+  'config diff': 'test/unit/cli/inventory/rules.test.ts',
+  lock: 'test/unit/cli/commands/lock.test.ts',
+  unlock: 'test/unit/cli/commands/lock.test.ts',
+  locks: 'test/unit/cli/commands/lock.test.ts',
+  'tofu list': 'test/unit/cli/commands/tofu.test.ts',
+  'tofu show': 'test/unit/cli/commands/tofu.test.ts',
+  'tofu reset': 'test/unit/cli/commands/tofu.test.ts',
+  'tofu adopt': 'test/unit/cli/commands/adopt.test.ts',
+  'machines list': 'test/unit/cli/commands/machines.test.ts',
+  'machines show': 'test/unit/cli/commands/machines.test.ts',
+  'machines allow': 'test/unit/cli/commands/machines.test.ts',
+  'machines remove': 'test/unit/cli/commands/machines.test.ts',
+  'machines ek': 'test/unit/cli/commands/machines-ek.test.ts',
+  'machines pcrs': 'test/unit/cli/commands/machines-pcrs.test.ts',
+  report: 'test/unit/cli/commands/report.test.ts',
+  'token create': 'test/suites/control-plane/join/token.test.ts',
+  'token list': 'test/suites/control-plane/join/token.test.ts',
+  'token delete': 'test/suites/control-plane/join/token.test.ts',
+  'token reconcile': 'test/unit/cli/commands/token-reconcile.test.ts',
+  'cluster harden': 'test/unit/cli/commands/harden.test.ts',
+  'aws preflight': 'test/unit/cli/preflight/preflight.test.ts',
+  trace: 'test/unit/cli/trace/trace.test.ts',
+};
+
+const folder = join(import.meta.dirname, 'cases');
+const modules = await Promise.all(
+  readdirSync(folder).map(async (file) => (await import(join(folder, file))) as { readonly goldens: Goldens }),
+);
+const goldens = modules.flatMap(({ goldens: each }) => Object.entries(each));
+const words = leafCommands(countersignProgram(processIo(), () => undefined)).map((command) => command.words);
+const fileOf = (command: string): string => `${command.replaceAll(' ', '-')}.txt`;
+
+test('every command has a golden output; a command without one is named here', () => {
+  const known = [...goldens.map(([command]) => command), ...Object.keys(elsewhere)];
+  expect(known.toSorted(), 'cases/ and the commands of the program').toEqual(words.toSorted());
+});
+
+test('the commands of the list above have their tests where it says', () => {
+  for (const [command, file] of Object.entries(elsewhere)) {
+    const text = readFileSync(join(import.meta.dirname, '../../../..', file), 'utf8');
+    expect(text, `${file}: ${command}`).toContain(command.split(' ').at(-1));
+  }
+});
+
+test.each(goldens)('%s', async (command, play) => {
+  const session = newSession();
+  await play(session);
+  const own = session.steps.filter((step) => `${step.words} `.startsWith(`${command} `));
+  expect(
+    own.map(({ code }) => code),
+    'a run with success',
+  ).toContain(0);
+  const failed = own.filter(({ code, err }) => code !== 0 && err !== '');
+  expect(failed.length, 'a run that ends with an error and says why').toBeGreaterThan(0);
+  // A path of this machine, or the time of this run, would differ elsewhere.
+  expect(session.transcript()).not.toMatch(/\/tmp\/|127\.0\.0\.1:\d/);
+  await expect(session.transcript()).toMatchFileSnapshot(join('outputs', fileOf(command)));
+});
+
+test.each(words)('%s refuses an option that it does not have, and has --help with an example', async (command) => {
+  const ran = await run([...command.split(' '), '--no-such-option']);
+  expect([ran.code, ran.out]).toEqual([2, '']);
+  expect(ran.err).toContain('--no-such-option');
+  const help = await run([...command.split(' '), '--help']);
+  expect([help.code, help.err]).toEqual([0, '']);
+  expect(help.out).toContain(`\nExamples:\n  `);
+  expect(help.out).toContain(`countersign ${command}`);
+});
+
+test('each golden file belongs to a command', () => {
+  const files = readdirSync(join(import.meta.dirname, 'outputs'));
+  expect(files.toSorted()).toEqual(goldens.map(([command]) => fileOf(command)).toSorted());
+});
