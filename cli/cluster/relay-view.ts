@@ -22,7 +22,7 @@ export interface Relay {
   readonly approves: boolean | undefined;
 }
 
-export const relayLabels = 'app.kubernetes.io/part-of=countersign,app.kubernetes.io/name=countersign-watch-relay';
+export const relayLabels = 'app.kubernetes.io/part-of=countersign,app.kubernetes.io/component=watch-relay';
 
 export async function findRelays(cluster: ClusterClients, signerNames: readonly string[]): Promise<readonly Relay[]> {
   const found = await allPages(

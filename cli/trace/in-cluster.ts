@@ -31,7 +31,7 @@ export async function readEvents({ core }: ClusterConnection, uid: string): Prom
 const mostPods = 10;
 /** For each pod. A line about a request has 200 bytes. */
 const mostLogBytes = 8 * 1_048_576;
-const relayPods = 'app.kubernetes.io/part-of=countersign,app.kubernetes.io/name=countersign-watch-relay';
+const relayPods = 'app.kubernetes.io/part-of=countersign,app.kubernetes.io/component=watch-relay';
 
 export interface RelayLog {
   readonly moments: readonly Moment[];

@@ -57,6 +57,21 @@
 {{- fail "metrics.podMonitor: name the pods of Prometheus in metrics.from; the NetworkPolicy admits only them" -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.serviceAccount -}}
+{{- if and (not .create) (not .name) -}}
+{{- fail "serviceAccount.name: name the account that you made; with create: false the chart makes none" -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.tokenReconcile -}}
+{{- if .enabled -}}
+{{- if and (not .serviceAccount.create) (not .serviceAccount.name) -}}
+{{- fail "tokenReconcile.serviceAccount.name: name the account that you made; with create: false the chart makes none" -}}
+{{- end -}}
+{{- if eq (include "tokenReconcile.serviceAccount" $) (include "relay.serviceAccount" $) -}}
+{{- fail "tokenReconcile.serviceAccount.name: is also the relay's account; the relay must not be able to read Secrets" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.hostNetwork .Values.metrics.from -}}
 {{- fail "metrics.from: with hostNetwork no NetworkPolicy applies, and metrics are on the node's loopback address" -}}
 {{- end -}}

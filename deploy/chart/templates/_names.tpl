@@ -1,20 +1,52 @@
+{{- define "relay.shortName" -}}
+{{- .Values.nameOverride | default .Chart.Name -}}
+{{- end -}}
+
 {{- define "relay.name" -}}
-{{- if contains .Chart.Name .Release.Name -}}
+{{- $short := include "relay.shortName" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains $short .Release.Name -}}
 {{- .Release.Name | trunc 53 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 53 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $short | trunc 53 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
+{{- define "relay.namespace" -}}
+{{- .Values.namespaceOverride | default .Release.Namespace -}}
+{{- end -}}
+
+{{- define "relay.serviceAccount" -}}
+{{- .Values.serviceAccount.name | default (include "relay.name" .) -}}
+{{- end -}}
+
+{{/* Must stay the same for the life of a Deployment, and must select no other pods. */}}
 {{- define "relay.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/name: {{ include "relay.shortName" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{- define "relay.labels" -}}
+{{/* `countersign` finds relays by part-of and component, which no value changes. */}}
+{{- define "relay.podLabels" -}}
 {{ include "relay.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: watch-relay
 app.kubernetes.io/part-of: countersign
+{{- end -}}
+
+{{- define "relay.labels" -}}
+{{ include "relay.podLabels" . }}
+{{ include "chart.labels" . }}
+{{- end -}}
+
+{{/* Of every object. Pods lack them: a new version of the chart alone must not restart the relay. */}}
+{{- define "chart.labels" -}}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{- define "relay.image" -}}
@@ -59,9 +91,24 @@ app.kubernetes.io/part-of: countersign
 {{- end -}}
 
 {{/* Not the relay's labels: its NetworkPolicy and PodDisruptionBudget must not select the job's pods. */}}
-{{- define "tokenReconcile.labels" -}}
+{{- define "tokenReconcile.podLabels" -}}
 app.kubernetes.io/name: countersign-token-reconcile
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: token-reconcile
 app.kubernetes.io/part-of: countersign
+{{- end -}}
+
+{{- define "tokenReconcile.labels" -}}
+{{ include "tokenReconcile.podLabels" . }}
+{{ include "chart.labels" . }}
+{{- end -}}
+
+{{/* The longest name of a CronJob has 52 characters. */}}
+{{- define "tokenReconcile.name" -}}
+{{- printf "%s-token-reconcile" (include "relay.name" . | trunc 36 | trimSuffix "-") -}}
+{{- end -}}
+
+{{- define "tokenReconcile.serviceAccount" -}}
+{{- .Values.tokenReconcile.serviceAccount.name | default (include "tokenReconcile.name" .) -}}
 {{- end -}}

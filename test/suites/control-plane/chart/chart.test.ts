@@ -5,7 +5,9 @@ import { parse } from 'yaml';
 import { parseSettings } from '../../../../lambdas/watch-relay/settings/settings.ts';
 import { callerRoleName } from '../../../../core/configuration/resolve/deployment.ts';
 import { requireTools } from '../../../tools/tools.ts';
+import { relayLabels } from '../../../../cli/cluster/relay-view.ts';
 import { chart, example, examples, helm, namespace, objects, podTemplate, release, template } from './helm.ts';
+import type { Rendered } from './helm.ts';
 import { folder, manifests } from './manifests.ts';
 
 const { skip } = await requireTools('helm');
@@ -293,6 +295,123 @@ describe.skipIf(skip)('the chart', () => {
     expect(lease?.rules?.flatMap(({ resourceNames = [] }) => resourceNames)).toEqual([name]);
   });
 
+  test('under overridden names keeps lease, rights, account and selectors together', async () => {
+    const values = {
+      nameOverride: 'relay',
+      namespaceOverride: 'pki',
+      serviceAccount: { name: 'signer-caller', annotations: { a: 'b' } },
+      webhookProxy: { enabled: true, tlsSecret: 'tls', tokenSecret: 'token', fromCidrs: ['10.0.0.0/28'] },
+      metrics: {
+        from: [{ namespace: 'monitoring' }],
+        podMonitor: { enabled: true },
+        prometheusRule: { enabled: true },
+      },
+    };
+    for (const [more, name] of [
+      [{}, 'second-relay'],
+      [{ fullnameOverride: 'countersign' }, 'countersign'],
+    ] as const) {
+      const rendered = objects(await template(plain, { release: 'second', values: { ...values, ...more } }));
+      for (const { kind, metadata } of rendered) {
+        if (metadata.namespace !== undefined && metadata.namespace !== 'default')
+          expect(metadata.namespace).toBe('pki');
+        const own = kind === 'ServiceAccount' ? 'signer-caller' : kind === 'Namespace' ? 'pki' : name;
+        expect(metadata.name.replace(/-(events|lease|webhook)$/, ''), kind).toBe(own);
+      }
+      const { containers, serviceAccountName } = podTemplate(rendered).spec;
+      expect(serviceAccountName).toBe('signer-caller');
+      expect(containers[0]!.args).toEqual(expect.arrayContaining(['--lease-namespace=pki', `--lease-name=${name}`]));
+      const bindings = rendered.filter(({ kind }) => kind.endsWith('RoleBinding'));
+      expect(bindings).toHaveLength(3);
+      for (const { subjects } of bindings as unknown as { subjects: unknown }[])
+        expect(subjects).toEqual([{ kind: 'ServiceAccount', name: 'signer-caller', namespace: 'pki' }]);
+      const selector = { 'app.kubernetes.io/name': 'relay', 'app.kubernetes.io/instance': 'second' };
+      expect(podTemplate(rendered).metadata.labels).toMatchObject(selector);
+      const selecting = rendered.filter(({ kind }) =>
+        ['Deployment', 'NetworkPolicy', 'PodDisruptionBudget', 'PodMonitor', 'Service'].includes(kind),
+      );
+      expect(selecting).toHaveLength(5);
+      for (const { kind, spec } of selecting) {
+        const { selector: chosen, podSelector = chosen } = spec as { selector?: object; podSelector?: object };
+        expect(kind === 'Service' ? podSelector : (podSelector as { matchLabels: object }).matchLabels, kind).toEqual(
+          selector,
+        );
+      }
+      expect(JSON.stringify(rendered.find(({ kind }) => kind === 'PrometheusRule'))).toContain(`pod=~\\"${name}-.*\\"`);
+    }
+  });
+
+  test('puts labels and annotations where the value says, and keeps those by which the commands find the relay', async () => {
+    const values = {
+      commonLabels: { team: 'pki' },
+      podLabels: { tier: 'control' },
+      podAnnotations: { a: '1' },
+      deploymentAnnotations: { b: '2' },
+      tokenReconcile: { enabled: true, image: { repository: 'r' } },
+    };
+    const rendered = objects(await template(plain, { values: { ...values, nameOverride: 'relay' } }));
+    for (const { kind, metadata } of rendered) expect(metadata.labels, kind).toMatchObject({ team: 'pki' });
+    const pod = podTemplate(rendered);
+    const found = { 'app.kubernetes.io/part-of': 'countersign', 'app.kubernetes.io/component': 'watch-relay' };
+    expect(relayLabels.split(',').toSorted()).toEqual(
+      Object.entries(found)
+        .map(([key, value]) => `${key}=${value}`)
+        .toSorted(),
+    );
+    expect(pod.metadata.labels).toMatchObject({ ...found, team: 'pki', tier: 'control' });
+    expect(pod.metadata.labels).not.toHaveProperty('helm.sh/chart');
+    expect(pod.metadata.annotations).toEqual({ a: '1' });
+    const deployment = rendered.find(({ kind }) => kind === 'Deployment')!;
+    expect(deployment.metadata.annotations).toEqual({ b: '2' });
+    expect(deployment.metadata.labels).toMatchObject(found);
+    expect(deployment.metadata.labels).not.toHaveProperty('tier');
+  });
+
+  test('puts the pods where affinity and spread say; a spread counts the relay’s pods unless it says which', async () => {
+    const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } } };
+    const zone = { topologyKey: 'topology.kubernetes.io/zone', maxSkew: 2, whenUnsatisfiable: 'DoNotSchedule' };
+    const labelSelector = { matchLabels: { a: 'b' } };
+    const values = { affinity, topologySpreadConstraints: [zone, { ...zone, labelSelector }] };
+    const { spec, metadata } = podTemplate(objects(await template(plain, { values })));
+    expect(spec['affinity']).toEqual(affinity);
+    const [first, second] = spec['topologySpreadConstraints'] as { labelSelector: { matchLabels: object } }[];
+    expect(second).toEqual({ ...zone, labelSelector });
+    expect(metadata.labels).toMatchObject(first!.labelSelector.matchLabels);
+    const none = podTemplate(objects(await template(plain, { values: { topologySpreadConstraints: [] } })));
+    expect(none.spec).not.toHaveProperty('topologySpreadConstraints');
+  });
+
+  test('without permissions and accounts of its own makes all the rest the same', async () => {
+    const tokenReconcile = { enabled: true, image: { repository: 'r' } };
+    const trustBundles = { configMaps: [{ signerName: 'a.example.com/b', namespace: 'web', name: 'ca' }] };
+    const all = { tokenReconcile, trustBundles, signerNames: ['a.example.com/b'] };
+    const given = { name: 'theirs' };
+    const without = {
+      ...all,
+      rbac: { create: false },
+      serviceAccount: { create: false, ...given },
+      tokenReconcile: { ...tokenReconcile, serviceAccount: { create: false, name: 'job' } },
+    };
+    const ownWhole = objects(
+      await template(plain, {
+        values: {
+          ...all,
+          serviceAccount: given,
+          tokenReconcile: { ...tokenReconcile, serviceAccount: { name: 'job' } },
+        },
+      }),
+    );
+    const rest = objects(await template(plain, { values: without }));
+    const rights = /^(Cluster)?Role(Binding)?$|^ServiceAccount$/;
+    expect(rest.filter(({ kind }) => rights.test(kind))).toEqual([]);
+    expect(rest).toEqual(ownWhole.filter(({ kind }) => !rights.test(kind)));
+    // What docs/watch-relay.md has a cluster administrator make instead.
+    const show = ['serviceaccount.yaml', 'rbac.yaml'];
+    const administrators = objects(await template(plain, { values: { ...all, serviceAccount: given }, show }));
+    const relays = ({ metadata }: Rendered) => metadata.labels?.['app.kubernetes.io/component'] === 'watch-relay';
+    expect(administrators).toEqual(ownWhole.filter((each) => rights.test(each.kind) && relays(each)));
+  });
+
   test('a CA for the endpoint is a file in the pod, and other certificates are other pods', async () => {
     const rendered = async (body: string) =>
       objects(await template(plain, { values: { endpoint: { ca: certificate(body) } } }));
@@ -366,7 +485,16 @@ describe.skipIf(skip)('what the chart refuses', () => {
     ['no way in', { auth: { method: 'none' } }, 'auth/method'],
     ['a text for a number', { concurrency: '32' }, 'concurrency'],
     ['more at once than the relay takes', { concurrency: 257 }, 'concurrency'],
-    ['no replica', { replicas: 0 }, 'replicas'],
+    ['no replica', { replicaCount: 0 }, 'replicaCount'],
+    ['the name of a former version', { replicas: 2 }, 'replicas'],
+    ['a name that is no name', { fullnameOverride: 'Relay_1' }, 'fullnameOverride'],
+    ['the account of all pods', { serviceAccount: { create: false, name: 'default' } }, 'serviceAccount/name'],
+    ['an affinity of another kind', { affinity: { nodeName: 'a' } }, '/affinity'],
+    [
+      'a spread without a topology',
+      { topologySpreadConstraints: [{ maxSkew: 1, whenUnsatisfiable: 'DoNotSchedule' }] },
+      'topologySpreadConstraints/0',
+    ],
     ['no memory limit', { resources: { limits: { memory: null } } }, 'resources/limits'],
     ['a privileged port', { metrics: { port: 80 } }, 'metrics/port'],
     ['scrapers from anywhere', { metrics: { from: [{}] } }, 'metrics/from/0'],
@@ -380,7 +508,19 @@ describe.skipIf(skip)('what the chart refuses', () => {
   ])('%s', async (_, more, path) => {
     const text = await refusal(plain, more);
     expect(text).toContain("values don't meet the specifications of the schema");
-    expect(text).toContain(path.includes('/') || !/additional properties/.test(text) ? `'/${path}'` : `'${path}'`);
+    expect(text).toContain(
+      path.includes('/') || !/additional properties/.test(text) ? `'/${path.replace(/^\//, '')}'` : `'${path}'`,
+    );
+  });
+
+  // Helm names a wrong place for the name of a key, so only the key is expected.
+  test.each([
+    ['podLabels', 'app.kubernetes.io/name', 'x'],
+    ['podLabels', 'app.kubernetes.io/component', 'x'],
+    ['commonLabels', 'pod-security.kubernetes.io/enforce', 'privileged'],
+    ['commonLabels', 'helm.sh/chart', 'x'],
+  ])('in %s the label %s, which is not the user’s', async (where, key, value) => {
+    expect(await refusal(plain, { [where]: { [key]: value } })).toContain(`invalid propertyName '${key}'`);
   });
 
   test.each<[string, string, object, string]>([
@@ -476,6 +616,27 @@ describe.skipIf(skip)('what the chart refuses', () => {
       { hostNetwork: true },
       'webhookProxy.from: with hostNetwork',
     ],
+    [
+      'an account that nothing makes',
+      'plain-manifests.yaml',
+      { serviceAccount: { create: false } },
+      'serviceAccount.name: name the account that you made',
+    ],
+    [
+      'a job’s account that nothing makes',
+      'plain-manifests.yaml',
+      { tokenReconcile: { enabled: true, image: { repository: 'r' }, serviceAccount: { create: false } } },
+      'tokenReconcile.serviceAccount.name: name the account',
+    ],
+    [
+      'one account for the relay and for the job that reads Secrets',
+      'plain-manifests.yaml',
+      {
+        serviceAccount: { name: 'one' },
+        tokenReconcile: { enabled: true, image: { repository: 'r' }, serviceAccount: { name: 'one' } },
+      },
+      'must not be able to read Secrets',
+    ],
   ])('%s', async (_, file, more, sentence) => {
     expect(await refusal(example(file), more)).toContain(sentence);
   });
@@ -486,6 +647,13 @@ const openMaps = [
   '/global',
   '/serviceAccount/annotations',
   '/podAnnotations',
+  '/podLabels',
+  '/commonLabels',
+  '/deploymentAnnotations',
+  '/affinity/nodeAffinity',
+  '/affinity/podAffinity',
+  '/affinity/podAntiAffinity',
+  '/topologySpreadConstraints/labelSelector',
   '/nodeSelector',
   '/metrics/from/podLabels',
   '/metrics/podMonitor/labels',
@@ -512,7 +680,8 @@ test('the schema is closed everywhere, and has the very keys of values.yaml', ()
   expect(open.toSorted()).toEqual(openMaps.toSorted());
 
   const compare = (part: Schema, value: unknown, path: string): void => {
-    if (part.properties === undefined || part.type !== 'object' || path === '/resources/limits') return;
+    if (part.properties === undefined || part.type !== 'object' || ['/resources/limits', '/affinity'].includes(path))
+      return;
     const keys = Object.keys(part.properties).filter((key) => `${path}/${key}` !== '/global');
     expect(Object.keys(value as object).toSorted(), path).toEqual(keys.toSorted());
     for (const key of keys) compare(part.properties[key]!, (value as Record<string, unknown>)[key], `${path}/${key}`);

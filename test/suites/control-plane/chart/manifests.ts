@@ -15,11 +15,12 @@ interface Manifest {
   readonly note?: string;
 }
 
+const rights = ['namespace.yaml', 'serviceaccount.yaml', 'rbac.yaml'];
 const files: Readonly<Record<string, Manifest>> = {
-  'watch-relay-rbac.yaml': { values: 'plain-manifests.yaml', show: ['rbac.yaml'] },
+  'watch-relay-rbac.yaml': { values: 'plain-manifests.yaml', show: rights },
   'watch-relay-approver-rbac.yaml': {
     values: 'approver.yaml',
-    show: ['rbac.yaml'],
+    show: rights,
     note: `# Instead of watch-relay-rbac.yaml, for a relay that approves. Under \`approve\`, keep only the signers for which it approves.
 `,
   },
@@ -45,11 +46,11 @@ export async function manifests(): Promise<Map<string, string>> {
   return all;
 }
 
-/** Without Helm's own remarks, and one separator between two objects. */
+/** Without Helm's own remarks and labels, and one separator between two objects. */
 function plain(text: string): string {
   return text
     .split('\n')
-    .filter((line) => !line.startsWith('# Source: '))
+    .filter((line) => !/^# Source: |^ +(helm\.sh\/chart|app\.kubernetes\.io\/managed-by): /.test(line))
     .join('\n')
     .replaceAll(/\n+---\n/g, '\n---\n')
     .replace(/^---\n/, '')

@@ -77,7 +77,7 @@ describe('the bundle', () => {
     beforeAll(async () => {
       plane = await startControlPlane();
       await plane.kubectl(['create', 'namespace', namespace]);
-      const text = await template(plain, { show: ['token-reconcile.yaml'], values });
+      const text = await template(plain, { show: ['token-reconcile.yaml', 'token-reconcile-rbac.yaml'], values });
       rendered = objects(text);
       await plane.kubectl(['apply', '--validate=strict', '-f', '-'], { input: text });
     });

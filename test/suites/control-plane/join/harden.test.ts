@@ -77,7 +77,7 @@ describe.skipIf(skip)('countersign cluster harden', () => {
   const noControllerManager = () => remove(controllerManagerPod());
   const relayLabels = {
     'app.kubernetes.io/part-of': 'countersign',
-    'app.kubernetes.io/name': 'countersign-watch-relay',
+    'app.kubernetes.io/component': 'watch-relay',
   };
   const relayIn = (place: string): AnyObject => ({
     apiVersion: 'apps/v1',

@@ -18,7 +18,7 @@ export interface FakeCluster {
   readonly asked: string[];
 }
 
-const labels = 'app.kubernetes.io/part-of=countersign,app.kubernetes.io/name=countersign-watch-relay';
+const labels = 'app.kubernetes.io/part-of=countersign,app.kubernetes.io/component=watch-relay';
 
 export async function startFakeCluster(): Promise<FakeCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'countersign-trace-'));
