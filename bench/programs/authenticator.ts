@@ -5,7 +5,9 @@
 import { execFile } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { buildExecutable, buildScript, MissingTool } from '../../deploy/authenticator/build.ts';
+import { buildAuthenticator } from '../../deploy/authenticator/build.ts';
+import { MissingTool } from '../../deploy/command.ts';
+import { buildExecutable } from '../../deploy/executable.ts';
 import { prepareNode } from '../../test/harness/node/prepared-node.ts';
 import { temporaryFolder } from '../../test/harness/processes/processes.ts';
 import { endedChildrenCpuSeconds, watchForOthers } from '../measure/process-usage.ts';
@@ -64,8 +66,8 @@ export async function measureAuthenticator(
   const folder = temporaryFolder('authenticator-bench');
   try {
     const { settingsFile, environment } = await prepareNode(folder.path);
-    const { path: script } = await buildScript(folder.path);
-    const executable = executableIn(folder.path, leaveOut);
+    const { path: script } = await buildAuthenticator(folder.path);
+    const executable = executableOf(script, leaveOut);
     const node = process.execPath;
     const exec = ['exec', '--settings', settingsFile];
     const subjects: readonly Subject[] = [
@@ -110,9 +112,9 @@ export async function measureAuthenticator(
   }
 }
 
-function executableIn(folder: string, leaveOut: (why: string) => void): string | undefined {
+function executableOf(script: string, leaveOut: (why: string) => void): string | undefined {
   try {
-    return buildExecutable(folder).path;
+    return buildExecutable(script, 'x64').path;
   } catch (error) {
     if (!(error instanceof MissingTool)) throw error;
     leaveOut(error.message);

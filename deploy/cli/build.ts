@@ -3,19 +3,19 @@
  *
  *   dist/countersign-cli/          package.json, bin/, licenses.txt, README.md, LICENSE
  *   dist/countersign-VERSION.tgz   the same, as npm packs it
+ *   dist/countersign-linux-x64, -arm64   with --executables: single executables with a Node in them
  *
  * Everything is bundled: the package has no dependencies and no scripts that run at its installation. Programs that are loaded on
  * demand, such as the AWS clients, are files of their own, so that `--help` reads a tenth of the package.
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
-import { build } from 'esbuild';
-import { errorMessage } from '../../core/outcome/error-message.ts';
-import { contained, licenses, packagesOf, withoutUnusedModels } from '../bundle.ts';
-
-const root = resolve(import.meta.dirname, '../..');
+import { dirname, join } from 'node:path';
+import { shown } from '../built.ts';
+import { buildScript, bundle, licenses, root, type Contents, type Script } from '../bundle.ts';
+import { buildCommand } from '../command.ts';
+import { buildExecutable } from '../executable.ts';
+import { architectures } from '../node.ts';
 
 /** The oldest that undici takes, the HTTP client of the Kubernetes library. `node:sqlite` needs 22.13. */
 export const oldestNode = '22.19.0';
@@ -27,57 +27,49 @@ export function intruders(sources: readonly string[]): string[] {
   return sources.filter((source) => forbidden.test(source));
 }
 
-export interface CliPackage {
+export interface CliPackage extends Contents {
   /** The folder of the package. */
   readonly folder: string;
-  /** Files with code in it, relative to the repository. */
-  readonly sources: readonly string[];
-  /** `name@version` of the packages among them. */
-  readonly packages: readonly string[];
 }
 
 /** Throws, and writes nothing, if the package would hold a file that does not belong there. */
 export async function buildCli(out: string): Promise<CliPackage> {
   const folder = join(out, 'countersign-cli');
-  const { metafile, outputFiles } = await build({
-    absWorkingDir: root,
+  const { files, ...contents } = await bundle({
     // `@peculiar/x509` needs the first one before it is loaded. In a bundle the order of imports is not that of the sources.
     entryPoints: { metadata: 'reflect-metadata', program: 'cli/countersign.ts' },
     outdir: join(folder, 'bin'),
     chunkNames: '[name]-[hash]',
-    bundle: true,
-    write: false,
     splitting: true,
     format: 'esm',
-    platform: 'node',
     target: 'node22',
-    mainFields: ['module', 'main'],
     // Some packages are CommonJS, and call `require` for modules of Node.
     banner: {
       js: "import { createRequire as nodeRequire } from 'node:module'; const require = nodeRequire(import.meta.url);",
     },
-    minifySyntax: true,
-    minifyWhitespace: true,
-    plugins: [withoutUnusedModels],
-    legalComments: 'none',
-    metafile: true,
-    logLevel: 'warning',
+    intruders,
   });
-  const sources = contained(metafile);
-  const strangers = intruders(sources);
-  if (strangers.length > 0) throw new Error(`do not belong in the package: ${strangers.join(', ')}`);
-  const packages = packagesOf(sources);
   rmSync(folder, { recursive: true, force: true });
-  for (const { path, contents } of outputFiles) {
+  for (const { path, contents: code } of files) {
     mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, contents);
+    writeFileSync(path, code);
   }
   writeFileSync(join(folder, 'bin/countersign.mjs'), starter, { mode: 0o755 });
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest(), undefined, 2)}\n`);
-  writeFileSync(join(folder, 'licenses.txt'), licenses(packages));
+  writeFileSync(join(folder, 'licenses.txt'), licenses(contents.packages));
   copyFileSync(join(import.meta.dirname, 'README.md'), join(folder, 'README.md'));
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
-  return { folder, sources, packages: [...packages.keys()].toSorted() };
+  return { folder, ...contents };
+}
+
+/** The same program in one file, for the single executables and the image. */
+export function buildCliScript(out: string): Promise<Script> {
+  return buildScript(out, {
+    entry: 'cli/countersign.ts',
+    name: 'countersign.cjs',
+    inject: ['reflect-metadata'],
+    intruders,
+  });
 }
 
 /** Plain JavaScript without syntax of this decade, so that an old Node can say what is wrong. */
@@ -98,10 +90,12 @@ await import('./metadata.js');
 await import('./program.js');
 `;
 
+function packageManifest(): Readonly<Record<'name' | 'version' | 'description' | 'license', string>> {
+  return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as ReturnType<typeof packageManifest>;
+}
+
 function manifest(): object {
-  const { name, version, description, license } = JSON.parse(
-    readFileSync(join(root, 'package.json'), 'utf8'),
-  ) as Readonly<Record<'name' | 'version' | 'description' | 'license', string>>;
+  const { name, version, description, license } = packageManifest();
   return {
     name,
     version,
@@ -126,38 +120,28 @@ export function packCli({ folder }: Pick<CliPackage, 'folder'>, out: string): st
   return join(out, packed.filename);
 }
 
-const help = `usage: npm run package:cli [-- --out DIR]
+const help = `usage: npm run package:cli [-- [--out DIR] [--executables]]
 
-Makes the npm package of the command line in dist/ or DIR: a folder, and the tarball that npm installs.
+Makes the npm package of the command line in dist/ or DIR: a folder, and the tarball that npm installs. With --executables
+also one file for each of Linux x64 and arm64, for machines without Node.
 
 Examples:
   npm run package:cli
-  npm install --global ./dist/countersign-0.1.0.tgz
+  npm install --global ./dist/countersign-${packageManifest().version}.tgz
+  npm run package:cli -- --executables && ./dist/countersign-linux-x64 --help
 
-Exit codes: 0 made, 1 failed, 2 usage
+Exit codes: 0 made, 1 failed, 2 usage, 3 a tool is missing
 `;
 
-async function main(argv: readonly string[]): Promise<number> {
-  let flags;
-  try {
-    const options = { out: { type: 'string' }, help: { type: 'boolean', short: 'h' } } as const;
-    flags = parseArgs({ args: [...argv], options }).values;
-  } catch (error) {
-    process.stderr.write(`package:cli: ${errorMessage(error)}\n${help}`);
-    return 2;
-  }
-  if (flags.help === true) {
-    process.stdout.write(help);
-    return 0;
-  }
-  const out = resolve(root, flags.out ?? 'dist');
-  try {
-    process.stdout.write(`${packCli(await buildCli(out), out)}\n`);
-    return 0;
-  } catch (error) {
-    process.stderr.write(`package:cli: ${errorMessage(error)}\n`);
-    return 1;
-  }
-}
-
-if (import.meta.main) process.exitCode = await main(process.argv.slice(2));
+if (import.meta.main)
+  process.exitCode = await buildCommand(process.argv.slice(2), {
+    name: 'package:cli',
+    help,
+    options: { executables: { type: 'boolean' } },
+    run: async (out, { executables }) => {
+      process.stdout.write(`${packCli(await buildCli(out), out)}\n`);
+      if (executables !== true) return;
+      const script = await buildCliScript(out);
+      for (const architecture of architectures) process.stdout.write(shown(buildExecutable(script.path, architecture)));
+    },
+  });

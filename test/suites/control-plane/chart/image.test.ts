@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { buildRelay, bundleName, intruders } from '../../../../deploy/image/build.ts';
-import type { RelayBundle } from '../../../../deploy/image/build.ts';
+import type { Script } from '../../../../deploy/bundle.ts';
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 import { startOnFreePort } from '../../../harness/kubernetes/control-plane-servers.ts';
 import {
@@ -30,7 +30,7 @@ const dockerfile = read('deploy/image/Dockerfile');
 const manifest = JSON.parse(read('package.json')) as { version: string; devDependencies: Record<string, string> };
 
 const folder = temporaryFolder('relay-image');
-let bundle: RelayBundle;
+let bundle: Script;
 beforeAll(async () => {
   bundle = await buildRelay(join(folder.path, 'out'));
 });
@@ -46,11 +46,11 @@ describe('the bundle', () => {
   test('holds the relay and nothing of the signer, the tests or development', () => {
     expect(bundle.sources).toContain('lambdas/watch-relay/index.ts');
     expect(intruders(bundle.sources)).toEqual([]);
-    const names = bundle.packages.map((name) => name.slice(0, name.lastIndexOf('@')));
+    const names = [...bundle.packages.keys()].map((name) => name.slice(0, name.lastIndexOf('@')));
     expect(names).toContain('@kubernetes/client-node');
     expect(names.filter((name) => name in manifest.devDependencies)).toEqual([]);
     const licenses = readFileSync(join(folder.path, 'out/licenses.txt'), 'utf8');
-    for (const name of bundle.packages) expect(licenses).toContain(`${name}\n`);
+    for (const name of bundle.packages.keys()) expect(licenses).toContain(`${name}\n`);
     expect(licenses).not.toContain('licence not stated');
     expect(bundle.bytes).toBeLessThan(4 * 1_048_576);
   });

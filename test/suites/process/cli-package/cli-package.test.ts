@@ -7,8 +7,9 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openEmbeddedAttestations } from '../../../../adapters/embedded/attestations.ts';
 import { version } from '../../../../core/version.ts';
-import { buildCli, intruders, oldestNode, packCli } from '../../../../deploy/cli/build.ts';
+import { buildCli, buildCliScript, intruders, oldestNode, packCli } from '../../../../deploy/cli/build.ts';
 import type { CliPackage } from '../../../../deploy/cli/build.ts';
+import { buildExecutable } from '../../../../deploy/executable.ts';
 import { onlyDeep } from '../../../harness/determinism/tier.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
 import { requireTools, toolPath } from '../../../tools/tools.ts';
@@ -18,6 +19,7 @@ const folder = temporaryFolder('cli-package');
 const home = join(folder.path, 'user');
 const installed = join(home, 'node_modules/countersign');
 let made: CliPackage;
+let executable: string;
 
 interface Ran {
   readonly code: number | null;
@@ -43,6 +45,7 @@ beforeAll(async () => {
   const tarball = packCli(made, folder.path);
   const npm = await run('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball]);
   if (npm.code !== 0) throw new Error(npm.stderr);
+  executable = buildExecutable((await buildCliScript(folder.path)).path, 'x64').path;
 });
 afterAll(() => folder.remove());
 
@@ -60,7 +63,7 @@ test('holds the command line, and nothing of the functions, the nodes, the deplo
   for (const source of ['lambdas/sign/handler.ts', 'lib/app.ts', 'test/main.ts', 'dev/serve.ts'])
     expect(intruders([source])).toEqual([source]);
   const named = readFileSync(join(installed, 'licenses.txt'), 'utf8');
-  for (const name of made.packages) expect(named).toContain(name);
+  for (const name of made.packages.keys()) expect(named).toContain(name);
 });
 
 test('each of its files can be loaded by itself: nothing was left out of the bundle', async () => {
@@ -92,13 +95,23 @@ clusters:
       kubernetes.io/kube-apiserver-client: {}
 `;
 
-const nodes: readonly (readonly [name: string, path: () => Promise<string>])[] = [
-  ['the pinned Node', () => Promise.resolve(process.execPath)],
-  ...onlyDeep.map(() => [`Node ${oldestNode}`, oldest] as const),
+const program = join(installed, 'bin/countersign.mjs');
+type Program = readonly [file: string, ...args: readonly string[]];
+const programs: readonly (readonly [label: string, program: () => Promise<Program>])[] = [
+  ['the package, on the pinned Node', () => Promise.resolve([process.execPath, program])],
+  ...onlyDeep.map(
+    () => [`the package, on Node ${oldestNode}`, async (): Promise<Program> => [await oldest(), program]] as const,
+  ),
+  // Started where no Node is.
+  ['the single executable', () => Promise.resolve([executable])],
 ];
-describe.each(nodes)('on %s', (_, node) => {
-  const start = async (...args: readonly string[]): Promise<Ran> =>
-    run(await node(), [join(installed, 'bin/countersign.mjs'), ...args]);
+describe.each(programs)('%s', (label, found) => {
+  const inPath: Readonly<Record<string, string>> = label.startsWith('the package') ? {} : { PATH: '/nonexistent' };
+  const start = (...args: readonly string[]): Promise<Ran> => startWith({}, ...args);
+  const startWith = async (env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Ran> => {
+    const [file, ...first] = await found();
+    return run(file, [...first, ...args], { ...inPath, ...env });
+  };
 
   test('says its version and its commands, and nothing else', async () => {
     expect(await start('--version')).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
@@ -122,8 +135,7 @@ describe.each(nodes)('on %s', (_, node) => {
   test('loads the clients of AWS and of Kubernetes, and says who does not answer', async () => {
     const aws = { AWS_ENDPOINT_URL: 'http://127.0.0.1:9', AWS_REGION: 'eu-central-1' };
     const keys = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b', AWS_MAX_ATTEMPTS: '1' };
-    const program = join(installed, 'bin/countersign.mjs');
-    const shown = await run(await node(), [program, 'ca', 'show', '--cluster', 'demo'], { ...aws, ...keys });
+    const shown = await startWith({ ...aws, ...keys }, 'ca', 'show', '--cluster', 'demo');
     expect(shown).toMatchObject({ code: 5, stdout: '' });
     const kubeconfig = join(home, 'kubeconfig');
     writeFileSync(
