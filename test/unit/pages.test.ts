@@ -88,6 +88,7 @@ test.each([
 
 test.each([
   ['deploy', 10],
+  ['kind', 10],
   ['kubeadm', 10],
   ['ca/migration', 7],
 ] as const)('each command of docs/%s.md is a step with a name', (page, atLeast) => {

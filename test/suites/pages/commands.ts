@@ -7,6 +7,8 @@ import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { startProcess } from '../../harness/processes/processes.ts';
+import type { RunningProcess } from '../../harness/processes/processes.ts';
 import { toolPath } from '../../tools/tools.ts';
 
 export const root = resolve(import.meta.dirname, '../../..');
@@ -51,15 +53,27 @@ export interface OperatorOptions {
   readonly environment: Readonly<Record<string, string>>;
   /** Runs the script of a step. Default: bash. */
   readonly wrap?: (script: string) => readonly [string, ...string[]];
+  /** What is on PATH beside countersign. Default: all. */
+  readonly programs?: readonly Program[];
 }
+
+const allPrograms = ['kubectl', 'helm', 'kubeadm', 'aws'] as const;
+type Program = (typeof allPrograms)[number];
 
 export interface Operator {
   /** Standard output; a failed command is an error that shows what it printed. */
   execute(script: string, environment?: Readonly<Record<string, string>>): Promise<string>;
+  /** In a terminal of its own: one command, which runs until it is stopped. */
+  start(name: string, script: string): RunningProcess;
 }
 
-/** kubectl, helm, kubeadm, aws and countersign are on PATH, as on an operator's machine. */
-export async function createOperator({ folder, environment, wrap = plain }: OperatorOptions): Promise<Operator> {
+/** As on an operator's machine. */
+export async function createOperator({
+  folder,
+  environment,
+  wrap = plain,
+  programs = allPrograms,
+}: OperatorOptions): Promise<Operator> {
   for (const name of readdirSync(root))
     if (name !== 'countersign.yaml' && name !== 'cdk.out') symlinkSync(join(root, name), join(folder, name));
   const bin = join(folder, '.bin');
@@ -68,11 +82,16 @@ export async function createOperator({ folder, environment, wrap = plain }: Oper
     writeFileSync(join(bin, name), `#!/bin/sh\nexec ${command} "$@"\n`);
     chmodSync(join(bin, name), 0o755);
   };
-  for (const name of ['kubectl', 'helm', 'kubeadm'] as const) program(name, await toolPath(name));
-  program('aws', `${await toolPath('aws-cli')} -m awscli`);
+  for (const name of programs)
+    program(name, name === 'aws' ? `${await toolPath('aws-cli')} -m awscli` : await toolPath(name));
   program('countersign', `${process.execPath} ${join(root, 'cli/countersign.ts')}`);
   const path = [bin, dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter);
+  const variables = { PATH: path, HOME: folder, TMPDIR: folder, ...environment };
   return {
+    start(name, script) {
+      const [command, ...args] = wrap(`cd ${folder}\nexec ${script}`);
+      return startProcess({ name, command, args, logPath: join(folder, `${name}.log`), env: variables });
+    },
     async execute(script, more = {}) {
       const [command, ...args] = wrap(script);
       try {
@@ -80,7 +99,7 @@ export async function createOperator({ folder, environment, wrap = plain }: Oper
           cwd: folder,
           timeout: 400_000,
           maxBuffer: 64 * 1024 * 1024,
-          env: { PATH: path, HOME: folder, TMPDIR: folder, ...environment, ...more },
+          env: { ...variables, ...more },
         });
         return stdout;
       } catch (error) {
@@ -108,6 +127,8 @@ export interface Reader {
     change?: Readonly<Record<string, string>>,
     environment?: Readonly<Record<string, string>>,
   ): Promise<string>;
+  /** Starts the step in a terminal of its own, changed likewise. */
+  start(name: string, change?: Readonly<Record<string, string>>): RunningProcess;
   /** The text of a step that is no command. */
   text(name: string): string;
   /** Steps that were neither executed nor excused. */
@@ -127,15 +148,17 @@ export function readPageAloud(path: string, operator: Operator, cannot: Readonly
     next += 1;
     return step;
   };
+  const changed = (name: string, change: Readonly<Record<string, string>>): string => {
+    let { text } = advance(name);
+    for (const [from, to] of Object.entries(change)) {
+      if (!text.includes(from)) throw new Error(`${path}, ${name}: there is no ${from}`);
+      text = text.replaceAll(from, to);
+    }
+    return text;
+  };
   return {
-    run(name, change = {}, environment) {
-      let { text } = advance(name);
-      for (const [from, to] of Object.entries(change)) {
-        if (!text.includes(from)) throw new Error(`${path}, ${name}: there is no ${from}`);
-        text = text.replaceAll(from, to);
-      }
-      return operator.execute(text, environment);
-    },
+    run: (name, change = {}, environment) => operator.execute(changed(name, change), environment),
+    start: (name, change = {}) => operator.start(name, changed(name, change)),
     text: (name) => advance(name).text,
     left: () => steps.slice(next).flatMap((step) => (Object.hasOwn(cannot, step.name) ? [] : [step.name])),
   };

@@ -8,7 +8,7 @@ export const testRooms: Readonly<Record<string, string>> = {
   'suites/oracle':
     'another implementation gives the expected answer: kube-controller-manager, OpenSSL, zlint, pkilint, swtpm',
   'suites/adversarial': 'hostile requests and tokens; mutants of the product',
-  'suites/pages': 'the commands of docs/deploy.md, docs/kubeadm.md and docs/ca/migration.md, executed in their order',
+  'suites/pages': 'the commands of pages such as docs/deploy.md, executed in their order',
   'suites/simulation': 'the simulator and the scale model',
   'harness/aws': 'emulators, deployments, tables, signatures',
   'harness/lambda': 'deployed functions, their runtime, events',
