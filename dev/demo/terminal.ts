@@ -12,13 +12,20 @@ export interface Terminal {
 
 const labelWidth = 22;
 
+/** Conditions of a request, coloured as the checks are. */
+const conditions: Readonly<Record<string, number>> = { Approved: 32, Denied: 31, Failed: 31 };
+
 export function createTerminal(write: (text: string) => void, colour: boolean): Terminal {
   const paint = (code: number, text: string): string => (colour ? `\u001B[${code}m${text}\u001B[0m` : text);
   const line = (text = ''): void => write(`${text}\n`);
   return {
     line,
     heading: (text) => line(`\n${paint(1, text)}`),
-    step: (what, seen) => line(`  ${what.padEnd(labelWidth)}  ${seen}`),
+    step: (what, seen) => {
+      const label = what.padEnd(labelWidth);
+      const code = conditions[what];
+      line(`  ${code === undefined ? label : paint(code, label)}  ${seen}`);
+    },
     check: (holds, what) => line(`  ${' '.repeat(labelWidth)}  ${holds ? paint(32, '✓') : paint(31, '✗')} ${what}`),
   };
 }
