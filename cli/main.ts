@@ -1,6 +1,7 @@
 /** The command line as a function from arguments and Io to an exit code. */
 import { CommanderError } from 'commander';
 import { escapeHidden } from '../core/outcome/printable-text.ts';
+import { coloured } from './output/colours.ts';
 import { countersignProgram } from './program.ts';
 import { CommandFailure, exitCodes } from './runtime/exit.ts';
 import type { ExitCode } from './runtime/exit.ts';
@@ -10,7 +11,7 @@ export async function main(argv: readonly string[], unescaped: Io): Promise<Exit
   // Output may hold text from cluster objects, files and servers. No control character may reach the terminal, even if a command does not escape it.
   const io: Io = {
     ...unescaped,
-    out: (text) => unescaped.out(escapeHidden(text)),
+    out: (text) => unescaped.out(unescaped.colours ? coloured(escapeHidden(text)) : escapeHidden(text)),
     err: (text) => unescaped.err(escapeHidden(text)),
   };
   let code: ExitCode = exitCodes.ok;

@@ -1,4 +1,5 @@
 /** The real Io: files, clusters, AWS. Modules with heavy dependencies are loaded when a command needs them. */
+import { wantsColours } from './output/colours.ts';
 import { maxInputBytes } from './runtime/io.ts';
 import type { Io } from './runtime/io.ts';
 import { randomBytes } from 'node:crypto';
@@ -11,6 +12,7 @@ export function processIo(): Io {
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
+    colours: wantsColours(process.stdout.isTTY, process.env),
     environment: process.env,
     now: () => Date.now(),
     randomBytes,

@@ -4,7 +4,6 @@ import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
 import { rulesFingerprint, shortFingerprint } from '../../core/configuration/rules-fingerprint.ts';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
-import { atMost, printable } from '../../core/outcome/printable-text.ts';
 import { addClusterOptions, chooseCluster, readText } from '../cluster/cluster-choice.ts';
 import type { ChosenCluster, ClusterFlags } from '../cluster/cluster-choice.ts';
 import { commaList } from '../runtime/command.ts';
@@ -15,10 +14,10 @@ import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import { explain } from '../output/explanation.ts';
 import type { NamedExtension } from '../output/extension-names.ts';
-import type { Explanation } from '../output/explanation.ts';
+import { explanationText } from '../output/explanation-text.ts';
 import { kubeconfigPath } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
-import { formatOutput, table } from '../output/output.ts';
+import { formatOutput } from '../output/output.ts';
 import { isObject, objectOf } from '../../core/encoding/json-object.ts';
 import { requestCommands } from '../requests/command.ts';
 import { readRequest } from '../requests/read-requests.ts';
@@ -27,6 +26,7 @@ interface ExplainFlags extends ClusterFlags, ClusterAccessFlags {
   readonly signerName?: string;
   readonly usages?: readonly string[];
   readonly expirationSeconds?: number;
+  readonly all?: boolean;
   readonly output: string;
 }
 
@@ -48,6 +48,7 @@ export function csrCommands(program: CliCommand, io: Io): void {
     .option('--signer-name <name>', 'for a bare PEM: the signer it would be sent to')
     .option('--usages <list>', 'for a bare PEM: usages, with commas between', commaList)
     .option('--expiration-seconds <n>', 'for a bare PEM: lifetime it would ask for', wholeNumber)
+    .option('-v, --all', 'a line for each check, not only for those that fail or are not decided yet')
     .formats('table', 'json', 'yaml')
     .examples(
       'countersign csr explain node-csr-1 --config countersign.yaml --cluster prod',
@@ -65,7 +66,12 @@ async function explainRequest(source: string, flags: ExplainFlags, io: Io): Prom
   const { droppedExtensions } = explanation;
   const extensions = droppedExtensions.length === 0 ? undefined : await nameExtensions(object, droppedExtensions);
   const shown = { ...explanation, extensions: extensions?.named ?? [], ...rulesOf(chosen) };
-  io.out(formatOutput(flags.output, shown, () => explanationText(explanation, chosen, extensions?.texts ?? [])));
+  const view = {
+    rules: `cluster ${chosen.cluster.name} (${sourceText(chosen)})`,
+    extensions: extensions?.texts ?? [],
+    all: flags.all === true,
+  };
+  io.out(formatOutput(flags.output, shown, () => explanationText(explanation, view)));
   const { outcome } = explanation;
   return outcome === 'issue' || outcome === 'wait' || outcome === 'issued' ? exitCodes.ok : exitCodes.refused;
 }
@@ -154,33 +160,6 @@ function fromObject(text: string, source: string, flags: ExplainFlags): unknown 
     throw new CommandFailure(exitCodes.usage, `${source} is a list`, 'name one request: kubectl get csr NAME -o json');
   // A manifest that was never created has no UID, and can still be explained.
   return isObject(value) ? { ...value, metadata: { ...notCreated, ...objectOf(value['metadata']) } } : value;
-}
-
-const marks = { pass: '✓', fail: '✗', wait: '…' } as const;
-const outcomes: Readonly<Record<Explanation['outcome'], string>> = {
-  issue: 'Yes',
-  wait: 'Not yet',
-  refuse: 'No',
-  issued: 'Already issued',
-  foreign: 'Issued by another CA',
-  failed: 'Failed before',
-  denied: 'Denied',
-  ignore: 'Not ours',
-};
-
-function explanationText(explanation: Explanation, chosen: ChosenCluster, extensions: readonly string[]): string {
-  const { name, signerName, checks, outcome, reason, message, validity } = explanation;
-  const head = `${printable(name)} for ${signerName === '' ? 'no signer' : printable(signerName)}, cluster ${chosen.cluster.name} (${sourceText(chosen)})\n\n`;
-  const rows = table(checks.map(({ check, result, seen }) => [marks[result], check, seen])).split('\n');
-  const body = checks.map(({ violations }, index) =>
-    [rows[index], ...violations.map(({ code, message: wrong }) => `   → ${wrong} [${code}]`), ''].join('\n'),
-  );
-  const dropped =
-    extensions.length === 0
-      ? ''
-      : `\nRequested extensions that the certificate would not carry: ${atMost(extensions, printable).join(', ')}\n`;
-  const span = validity === undefined ? '' : `, valid from ${validity.notBefore} to ${validity.notAfter}`;
-  return `${head}${body.join('')}${dropped}\n${outcomes[outcome]}: ${reason === undefined ? '' : `${reason}: `}${message}${span}\n`;
 }
 
 /** No endpoint is deployed from the default rules, so their fingerprint has nothing to be compared with. */

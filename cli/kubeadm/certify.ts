@@ -104,7 +104,7 @@ function isAmong(caPem: string, bundle: string): boolean {
   return pemBlocks(bundle, 'CERTIFICATE').some((pem) => new X509Certificate(pem).fingerprint256 === ca);
 }
 
-/** The CA's certificate, where kubeadm has none: without its key kubeadm knows that the CA is external. */
+/** Writes the CA's certificate if kubeadm wrote no such file: a CA certificate without its key tells kubeadm that the CA is external. */
 export async function writeCas(
   certified: readonly Certified[],
   folders: Folders,

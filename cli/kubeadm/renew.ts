@@ -118,7 +118,7 @@ async function presentCertificates(
     throw new CommandFailure(
       exitCodes.notFound,
       `there is no certificate of kubeadm in ${folders.kubeconfigs} and ${folders.pki}`,
-      'countersign kubeadm sign is for a control plane that has none yet',
+      'countersign kubeadm sign makes the first certificates of a control plane',
     );
   return { wanted, leftOut };
 }

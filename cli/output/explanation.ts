@@ -20,8 +20,8 @@ import { readRequest } from '../../core/read-and-check-request.ts';
 
 export interface Check {
   readonly check: string;
-  /** `wait`: not decided yet, and nothing is wrong. */
-  readonly result: 'pass' | 'fail' | 'wait';
+  /** `wait`: not decided yet, and nothing is wrong. `none`: it does not apply to this request. */
+  readonly result: 'pass' | 'fail' | 'wait' | 'none';
   readonly seen: string;
   readonly violations: readonly Violation[];
 }
@@ -160,7 +160,11 @@ function settledOutcome(
             message: `it has a certificate that this cluster’s CA did not issue: ${issued}`,
             certificate,
           }
-        : { outcome: 'issued', message: `it has its certificate, ${issued}`, certificate };
+        : {
+            outcome: 'issued',
+            message: `valid until ${notAfter} (from ${notBefore}), issued by ${printableUpTo(200, issuer)}, serial ${serial}`,
+            certificate,
+          };
     }
   }
 }
@@ -185,7 +189,7 @@ function stateCheck(object: RequestObject): Check {
   const why = triage(object);
   return {
     check: 'approved, and not denied, failed or issued',
-    result: why === undefined ? 'pass' : why === 'NotApproved' ? 'wait' : 'fail',
+    result: stateResult(why),
     seen:
       [
         ...atMost(object.conditions.map(conditionText), (text) => text),
@@ -193,6 +197,22 @@ function stateCheck(object: RequestObject): Check {
       ].join(', ') || 'pending',
     violations: [],
   };
+}
+
+/** A request that has its certificate is neither accepted nor refused again. Another CA's certificate is the outcome's to tell. */
+function stateResult(why: ReturnType<typeof triage>): Check['result'] {
+  switch (why) {
+    case undefined:
+      return 'pass';
+    case 'NotApproved':
+      return 'wait';
+    case 'AlreadyIssued':
+      return 'none';
+    case 'UnknownSigner':
+    case 'Denied':
+    case 'Failed':
+      return 'fail';
+  }
 }
 
 function conditionText({ type, status, reason }: RequestObject['conditions'][number]): string {
@@ -209,8 +229,9 @@ function readingCheck(decoded: ReadRequest['decoded']): Check {
   };
 }
 
-function ruleCheck({ check, observed, violations }: ReturnType<typeof explainProfile>[number]): Check {
-  return { check, result: violations.length === 0 ? 'pass' : 'fail', seen: observed, violations };
+function ruleCheck({ check, observed, applies, violations }: ReturnType<typeof explainProfile>[number]): Check {
+  const passed = applies ? 'pass' : 'none';
+  return { check, result: violations.length === 0 ? passed : 'fail', seen: observed, violations };
 }
 
 /** Stands for the CA's notAfter, which this dry run does not know. */

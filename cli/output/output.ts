@@ -49,3 +49,18 @@ export function durationText(seconds: number): string {
   const [size, unit] = units.find(([unitSize]) => seconds >= unitSize && seconds % unitSize === 0) ?? [1, 's'];
   return `${seconds / size}${unit}`;
 }
+
+/** A time that is left, for people: the two largest units, such as `23h 59m`. */
+export function spanText(seconds: number): string {
+  const sizes = { d: 86_400, h: 3_600, m: 60, s: 1 };
+  const parts: string[] = [];
+  let left = seconds;
+  for (const [unit, size] of Object.entries(sizes)) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count > 0) parts.push(`${count}${unit}`);
+    // `1d 5m` would look more exact than it is.
+    else if (parts.length > 0) break;
+  }
+  return parts.slice(0, 2).join(' ') || '0s';
+}

@@ -2,17 +2,12 @@
 import { rfc3339 } from '../../core/kubernetes/bootstrap-token.ts';
 import type { TokenRecord } from '../../core/kubernetes/bootstrap-token.ts';
 import type { Instant } from '../../core/ports/instant.ts';
-import { durationText } from './output.ts';
+import { spanText } from './output.ts';
 
 export function shownToken({ expires, usages, groups, description, owner }: TokenRecord, now: Instant) {
   const left = expires === undefined ? undefined : Math.floor((expires - now) / 1_000);
   return {
-    ttl:
-      left === undefined
-        ? '<forever>'
-        : left <= 0
-          ? '<expired>'
-          : durationText(left > 3_600 ? left - (left % 60) : left),
+    ttl: left === undefined ? '<forever>' : left <= 0 ? '<expired>' : spanText(left),
     ...(expires === undefined ? {} : { expires: rfc3339(expires) }),
     usages,
     groups,

@@ -49,7 +49,7 @@ export function requestCommands(csr: CliCommand, io: Io): void {
     });
 
   addClusterAccess(csr.command('show'))
-    .description('show one request: what is asked for, by whom, and what became of it; csr explain shows the rules')
+    .description('show one request: requester, subject, names, key and state; csr explain shows the rules')
     .argument('<name>', 'its name in the cluster')
     .formats('table', 'json', 'yaml')
     .examples('countersign csr show node-csr-1', 'countersign csr show node-csr-1 -o json')

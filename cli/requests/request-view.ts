@@ -1,4 +1,4 @@
-/** A CertificateSigningRequest for people: what was asked, by whom, and what became of it. All text of it is the requester's. */
+/** A CertificateSigningRequest for people: requester, requested names, key and state. The requester wrote all text in it. */
 import { createHash } from 'node:crypto';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { Condition, RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
@@ -89,7 +89,7 @@ function stateOf({ conditions, hasCertificate }: RequestObject): { state: Reques
 }
 
 function askedFor(request: Uint8Array): RequestView['asked'] {
-  // GKE's blocks too: who reads a list does not know the profile.
+  // GKE's blocks too: a list has requests of all signers, and no profile is known.
   const decoded = decodeRequest(request, 'either');
   return decoded.ok ? facts(decoded.value) : { problem: decoded.problem[0].message };
 }

@@ -117,6 +117,8 @@ export interface ImportableKey {
 export interface Io {
   out(text: string): void;
   err(text: string): void;
+  /** Whether standard output is a terminal of someone who wants colours. */
+  readonly colours: boolean;
   readonly environment: Readonly<Record<string, string | undefined>>;
   now(): Instant;
   /** From a cryptographically secure source. */

@@ -58,7 +58,7 @@ export function readExportLine(line: string): Result<ExportLine, string> {
     const record = exported(fields);
     if ((record.certificate === undefined) === (record.state === 'issued'))
       return failure('exactly an issued record has a certificate');
-    // A record of an early version has none of the facts.
+    // Records of early versions lack the facts of the request.
     const request = fields['signerName'] === undefined ? {} : { request: requestFacts(fields) };
     return success({ record: { ...record, ...request } });
   } catch (error) {

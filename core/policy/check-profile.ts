@@ -55,6 +55,8 @@ export function checkProfile(profile: Profile, object: RequestObject, request: C
 export interface Finding {
   readonly check: string;
   readonly observed: string;
+  /** False if neither the request nor the profile has what the rule is about. Then it has no violations. */
+  readonly applies: boolean;
   /** Empty if the request passed. */
   readonly violations: readonly Violation[];
 }
@@ -65,6 +67,7 @@ export function explainProfile(profile: Profile, object: RequestObject, request:
   const findingOf = (rule: Rule): Finding => ({
     check: rule.check,
     observed: rule.observed(question),
+    applies: rule.applies?.(question) ?? true,
     violations: violationsOf(rule, question),
   });
   const first = findingOf(requesterAllowed);

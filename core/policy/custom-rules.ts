@@ -8,6 +8,7 @@ import { atMost, quoted, quotedList } from '../outcome/printable-text.ts';
 import { violationUnless } from './rule.ts';
 import type { Question, Rule } from './rule.ts';
 import { commonNameAllowed, hasNames, organizationsAllowed } from './subject-rules.ts';
+import { attributeName } from '../x509/distinguished-name.ts';
 import { isExtendedUsage } from '../x509/key-usages.ts';
 
 const commonNameType = '2.5.4.3';
@@ -43,11 +44,11 @@ const extendedUsagePresent: Rule = {
 const subjectIsPlain: Rule = {
   check: 'the subject is at most one common name and organizations',
   code: 'SubjectNotPermitted',
-  observed: ({ request }) => quotedList(request.subject.attributes.map(({ type }) => type)),
+  observed: ({ request }) => quotedList(request.subject.attributes.map(({ type }) => attributeName(type))),
   violations: ({ request: { subject } }) => [
     ...atMost(
       subject.attributes.map(({ type }) => type).filter((type) => type !== commonNameType && type !== organizationType),
-      (type) => `subject attribute ${type} is not permitted`,
+      (type) => `subject attribute ${attributeName(type)} is not permitted`,
     ),
     ...violationUnless(
       subject.attributes.filter(({ type }) => type === commonNameType).length <= 1,
@@ -75,6 +76,7 @@ function sanAllowed(type: keyof typeof sanPermitted): Rule {
     check: `${label}s are those the profile allows`,
     code: 'SanNotPermitted',
     observed: ({ request }) => quotedList(request.sans[type]),
+    applies: ({ request }) => request.sans[type].length > 0,
     violations: (question) => {
       const { sans } = rulesOf(question);
       const refused = question.request.sans[type].filter((value) => !isPermitted(sans, value));
@@ -87,6 +89,7 @@ const sanRequired: Rule = {
   check: 'a subjectAltName is present where the profile wants one',
   code: 'SanNotPermitted',
   observed: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.email, ...sans.ip, ...sans.uri]),
+  applies: (question) => rulesOf(question).sans.required,
   violations: (question) =>
     violationUnless(
       hasNames(question.request.sans) || !rulesOf(question).sans.required,

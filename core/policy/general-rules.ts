@@ -22,6 +22,7 @@ export const rsaSize: Rule = {
   check: 'an RSA key has 2048 to 8192 bits',
   code: 'KeyNotPermitted',
   observed: ({ request }) => request.publicKey.description,
+  applies: ({ request: { publicKey } }) => publicKey.kind === 'RSA',
   violations: ({ request: { publicKey } }) =>
     violationUnless(
       publicKey.kind !== 'RSA' || (publicKey.bits >= 2048 && publicKey.bits <= 8192),
@@ -47,6 +48,7 @@ export const sanTypes: Rule = {
   code: 'SanNotPermitted',
   observed: ({ request }) =>
     request.sans.unsupported.length === 0 ? 'no others' : quotedList(request.sans.unsupported),
+  applies: ({ request: { sans } }) => Object.values(sans).some((names: readonly unknown[]) => names.length > 0),
   violations: ({ request }) =>
     atMost(request.sans.unsupported, (type) => `a subjectAltName of type ${printable(type)} is not signed`),
 };
@@ -69,17 +71,22 @@ export const requesterAllowed: Rule = {
   check: 'the requester is one the profile names, if it names any',
   code: 'RequesterNotAllowed',
   observed: ({ object }) => `${quoted(object.username)}, groups ${quotedList(object.groups)}`,
+  applies: ({ profile }) => namesRequesters(profile),
   violations: (question) => {
     const { requester } = question.profile;
     const { username, groups } = question.object;
     return violationUnless(
-      (requester.users.length === 0 && requester.groups.length === 0 && requester.nodeItself !== true) ||
+      !namesRequesters(question.profile) ||
         matchesRequester(requester, username, groups) ||
         (requester.nodeItself === true && isNodeItself(question)),
       `requester ${quoted(username)} may not use this signer`,
     );
   },
 };
+
+function namesRequesters({ requester: { users, groups, nodeItself } }: Question['profile']): boolean {
+  return users.length > 0 || groups.length > 0 || nodeItself === true;
+}
 
 /** Whether the requester is the node in the certificate. A node cannot get a certificate for another node. */
 function isNodeItself({ object: { username, groups }, request: { subject } }: Question): boolean {

@@ -18,6 +18,8 @@ export interface Rule {
   readonly codeElsewhere?: RefusalCode;
   /** The checked value, as text for `csr explain`. */
   observed(question: Question): string;
+  /** Whether the request or the profile has what the rule is about; absent: always. Only for `csr explain`. */
+  applies?(question: Question): boolean;
   /** The violations, one sentence each; empty if the rule holds. */
   violations(question: Question): readonly string[];
 }

@@ -55,6 +55,7 @@ export const servesHostNames: Rule = {
   check: 'DNS subjectAltNames are names of single hosts',
   code: 'SanNotPermitted',
   observed: ({ request }) => quotedList(request.sans.dns),
+  applies: ({ request }) => request.sans.dns.length > 0,
   violations: ({ profile, request }) =>
     atMost(
       request.sans.dns.filter((name) => !isAllowed(profile, name) && hostNameFault(name) !== undefined),
@@ -67,6 +68,7 @@ export const servesNothingReserved: Rule = {
   check: 'no subjectAltName is reserved (control plane, services, loopback …)',
   code: 'NameReserved',
   observed: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.ip]),
+  applies: ({ request: { sans } }) => sans.dns.length + sans.ip.length > 0,
   violations: ({ profile, request: { sans } }) => {
     const { hosts, addresses } = refusedNames(profile.reserved);
     const refused = (name: string): string => `subjectAltName ${quoted(name)} is reserved: no kubelet serves under it`;

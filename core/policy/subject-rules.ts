@@ -42,6 +42,7 @@ export const nodeName: Rule = {
   check: 'the node name is one a Node can have',
   code: 'NameReserved',
   observed: ({ request }) => quoted(request.subject.commonName),
+  applies: ({ request: { subject } }) => subject.commonName.startsWith(nodeUserPrefix),
   violations: ({ request: { subject } }) =>
     violationUnless(
       !subject.commonName.startsWith(nodeUserPrefix) || isSubdomain(subject.commonName.slice(nodeUserPrefix.length)),
@@ -66,6 +67,7 @@ export const organizationsAllowed: Rule = {
   check: 'organizations are those the profile allows',
   code: 'SubjectNotPermitted',
   observed: ({ request }) => quotedList(request.subject.organizations),
+  applies: ({ request: { subject } }) => subject.organizations.length > 0,
   violations: ({ profile, request: { subject } }) =>
     atMost(
       subject.organizations.filter((organization) => !isAllowed(profile, 'organizations', organization)),

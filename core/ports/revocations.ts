@@ -50,7 +50,7 @@ export interface Revocation extends ListedRevocation {
 export interface RevocationStore {
   /** Read-after-write consistent. */
   find(caKeyId: string, serial: string): Promise<Revocation | undefined>;
-  /** Writes the revocation only if the certificate has none; otherwise the stored one is returned. */
+  /** Writes the revocation only if the certificate is not revoked yet; otherwise it returns the stored revocation. */
   add(revocation: Revocation): Promise<Revocation>;
   /** Those whose certificates expire after `now`, by notAfter. May lack one of the last seconds. */
   list(caKeyId: string, now: Instant): AsyncIterable<Revocation>;

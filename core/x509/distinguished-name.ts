@@ -55,11 +55,11 @@ export function decodeSubject(name: DerElement): Result<Subject, Violations> {
       if (dotted === undefined || value === undefined || more.length > 0)
         return undecodable('has an attribute that is not a type and a value');
       const text = decodeString(value);
-      if (text === undefined) return undecodable(`has a value of ${shortName(dotted)} that is not a valid string`);
+      if (text === undefined) return undecodable(`has a value of ${attributeName(dotted)} that is not a valid string`);
       // A control character can end, hide or move text where names are shown, logged or compared.
-      if (hasControl(text)) return undecodable(`has a control character in ${shortName(dotted)}`);
+      if (hasControl(text)) return undecodable(`has a control character in ${attributeName(dotted)}`);
       const fault = identityTypes.has(dotted) ? lookalikeFault(text) : undefined;
-      if (fault !== undefined) return undecodable(`has ${fault} ${shortName(dotted)}`);
+      if (fault !== undefined) return undecodable(`has ${fault} ${attributeName(dotted)}`);
       attributes.push({ type: dotted, value: text });
       if (attributes.length > maxAttributes)
         return failure([violation('RequestTooLarge', `the subject has more than ${maxAttributes} attributes`)]);
@@ -76,7 +76,8 @@ function undecodable(what: string): Result<never, Violations> {
   return malformed(`the subject ${what}`);
 }
 
-function shortName(type: string): string {
+/** `CN` for 2.5.4.3; dotted if the type has no short name here. */
+export function attributeName(type: string): string {
   return shortNames[type] ?? type;
 }
 
@@ -174,5 +175,5 @@ function encodeRdn(type: string, values: readonly string[]): Uint8Array {
 /** Text for messages, in the order of the attributes: `O=system:nodes, CN=system:node:n1`, escaped as in RFC 4514 §2.4. */
 export function subjectText({ attributes }: Subject): string {
   const escaped = (value: string): string => value.replace(/["+,;<>\\]|^[ #]| $/g, '\\$&');
-  return attributes.map(({ type, value }) => `${shortName(type)}=${escaped(value)}`).join(', ');
+  return attributes.map(({ type, value }) => `${attributeName(type)}=${escaped(value)}`).join(', ');
 }

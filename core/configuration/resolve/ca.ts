@@ -84,7 +84,7 @@ export function checkSuccessors(cas: ReadonlyMap<string, CaConfiguration>, at: P
   }
 }
 
-/** OpenSSL tells CAs of one name apart by their subjectKeyIdentifier, and tries one only where there is none. */
+/** Among CAs of one name OpenSSL selects by subjectKeyIdentifier. If they have no such extension, it tries only one of them. */
 function checkNames(ca: CaConfiguration, old: readonly CaConfiguration[], at: Place): void {
   const namesake = old.find(({ subject }) => sameName(subject, ca.subject));
   if (namesake === undefined) return;

@@ -25,6 +25,7 @@ export async function run(
       Pick<
         Io,
         | 'callFunction'
+        | 'colours'
         | 'connectAccount'
         | 'connectEc2'
         | 'connectKey'
@@ -42,6 +43,7 @@ export async function run(
   const real = processIo();
   const io: Io = {
     ...real,
+    colours: false,
     now: () => now,
     ...world,
     out: (text) => void (printed.out += text),

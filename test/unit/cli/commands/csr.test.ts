@@ -8,6 +8,7 @@ import { startCsrApi } from '../../../../dev/csr-api/csr-api.ts';
 import { makeRequest } from '../../../harness/x509/requests.ts';
 import type { RequestSpec } from '../../../harness/x509/requests.ts';
 import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
+import { wantsColours } from '../../../../cli/output/colours.ts';
 import { run } from '../run.ts';
 
 const serving: RequestSpec = {
@@ -122,36 +123,95 @@ describe('the outcome of a request', () => {
   });
 });
 
-const refusedForPeople = `csr-1 for kubernetes.io/kubelet-serving, cluster default (the default rules; --config names a countersign.yaml)
+const heading =
+  'csr-1 for kubernetes.io/kubelet-serving, cluster default (the default rules; --config names a countersign.yaml)';
+const last = 'No: SignerValidationFailure: subject common name does not begin with system:node:';
 
-✓  the signer is one of this cluster’s                                     kubernetes.io/kubelet-serving
+const refusedForPeople = `${heading}
+
+✗  common name begins with system:node:        "n1"
+   → subject common name does not begin with system:node: [SignerValidationFailure]
+…  approved, and not denied, failed or issued  pending
+✓  13 checks hold, 3 do not apply (-v shows all)
+
+${last}
+`;
+
+const allForPeople = `${heading}
+
+✗  common name begins with system:node:                                    "n1"
+   → subject common name does not begin with system:node: [SignerValidationFailure]
 …  approved, and not denied, failed or issued                              pending
+✓  the signer is one of this cluster’s                                     kubernetes.io/kubelet-serving
 ✓  readable, and signed with its own key                                   ECDSA P-256
-✓  the requester is one the profile names, if it names any                 "system:node:n1", groups "system:nodes"
 ✓  organization is exactly system:nodes                                    "system:nodes"
 ✓  a DNS or IP subjectAltName is present                                   "n1", "10.0.0.1"
 ✓  no Email subjectAltNames                                                none
 ✓  no URI subjectAltNames                                                  none
 ✓  usages are digital signature, server auth and at will key encipherment  "digital signature", "server auth"
-✗  common name begins with system:node:                                    "n1"
-   → subject common name does not begin with system:node: [SignerValidationFailure]
 ✓  the profile permits this kind of key                                    ECDSA P-256
-✓  an RSA key has 2048 to 8192 bits                                        ECDSA P-256
 ✓  the self-signature uses SHA-256, SHA-384, SHA-512 or Ed25519            SHA-256
 ✓  no reserved name beyond those this signer may give                      CN "n1", O "system:nodes"
-✓  the node name is one a Node can have                                    "n1"
 ✓  subjectAltNames are DNS, email, IP or URI                               no others
 ✓  DNS subjectAltNames are names of single hosts                           "n1"
 ✓  no subjectAltName is reserved (control plane, services, loopback …)     "n1", "10.0.0.1"
+–  the requester is one the profile names, if it names any                 "system:node:n1", groups "system:nodes"
+–  an RSA key has 2048 to 8192 bits                                        ECDSA P-256
+–  the node name is one a Node can have                                    "n1"
 
-No: SignerValidationFailure: subject common name does not begin with system:node:
+${last}
 `;
 
 describe('as a table', () => {
-  test('every check with its sign and the value seen, and the outcome last', async () => {
-    const object = csr({ ...serving, subject: { O: 'system:nodes', CN: 'n1' } }, { status: { conditions: [] } });
-    const ran = await run(['csr', 'explain', 'csr.json'], { files: { 'csr.json': JSON.stringify(object) } });
+  const object = csr({ ...serving, subject: { O: 'system:nodes', CN: 'n1' } }, { status: { conditions: [] } });
+  const files = { 'csr.json': JSON.stringify(object) };
+
+  test('what fails first, the checks that hold in one line, and the outcome last', async () => {
+    const ran = await run(['csr', 'explain', 'csr.json'], { files });
     expect(ran).toEqual({ code: 1, err: '', out: refusedForPeople });
+  });
+
+  test.each(['-v', '--all'])('%s: every check with its sign and the value seen', async (flag) => {
+    const ran = await run(['csr', 'explain', 'csr.json', flag], { files });
+    expect(ran).toEqual({ code: 1, err: '', out: allForPeople });
+  });
+
+  test('colours on a terminal only, never from the request, and never in JSON', async () => {
+    const hostile = csr({ subject: { O: 'a\u001b[31m', CN: '✗  b' } }, { status: { conditions: [] } });
+    const world = { colours: true };
+    const painted = await run(['csr', 'explain', 'csr.json', '-v'], { files, world });
+    // oxlint-disable-next-line no-control-regex
+    expect(painted.out.replaceAll(/\u001b\[\d+m/g, '')).toBe(allForPeople);
+    expect(painted.out).toContain('\u001b[31m✗  common name');
+    const other = await run(['csr', 'explain', '-'], { files: { '-': JSON.stringify(hostile) }, world });
+    expect(other.out).not.toContain('a\u001b');
+    const inJson = await run(['csr', 'explain', 'csr.json', '-o', 'json'], { files, world });
+    expect(inJson.out).not.toContain('\u001b');
+  });
+
+  test.each([
+    [true, {}, true],
+    [true, { NO_COLOR: '' }, true],
+    [true, { NO_COLOR: '1' }, false],
+    [true, { TERM: 'dumb' }, false],
+    [false, {}, false],
+  ])('a terminal: %s, with %o: colours: %s', (isTerminal, environment, colours) => {
+    expect(wantsColours(isTerminal, environment)).toBe(colours);
+  });
+
+  test('an attribute of the subject has its name', async () => {
+    const web = csr({ subject: { O: 'web', OU: 'shop', CN: 'a' } }, { spec: { signerName: 'example.com/web' } });
+    const profile = {
+      usages: { allowed: ['server auth', 'digital signature'] },
+      subject: { commonNames: ['a'] },
+      maxTtl: '1d',
+    };
+    const cluster = { cas: { ca: { subject: { commonName: 'ca' } } }, profiles: { 'example.com/web': profile } };
+    const config = JSON.stringify({ version: 1, clusters: { c: cluster } });
+    const given = { '-': JSON.stringify(web), 'c.yaml': config };
+    const { out } = await run(['csr', 'explain', '-', '--config', 'c.yaml'], { files: given });
+    expect(out).toMatch(/^✗ {2}the subject is at most one common name and organizations +"O", "OU", "CN"$/m);
+    expect(out).toContain('→ subject attribute OU is not permitted [SubjectNotPermitted]');
   });
 
   test('nothing in a request reaches the terminal as it is', async () => {
@@ -376,9 +436,7 @@ clusters:
   test('issued by this CA: prints the validity, exit code 0', async () => {
     const { code, last, unnamed } = await issuedBy('A');
     expect(code).toBe(0);
-    expect(last).toMatch(
-      /^Already issued: it has its certificate, issued by CN=A, valid from \S+Z to \S+Z, serial [0-9a-f]+$/,
-    );
+    expect(last).toMatch(/^Already issued: valid until \S+Z \(from \S+Z\), issued by CN=A, serial [0-9a-f]+$/);
     // Without a configuration the CA's name is not known.
     expect(unnamed).toMatchObject({
       outcome: 'issued',
