@@ -7,6 +7,7 @@
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import { regionName } from '../../core/ports/region-name.ts';
+import type { ForwardProxy } from '../http/proxy.ts';
 import { keepFresh } from './sigv4-freshness.ts';
 import type { RoleCredentials } from './sigv4-freshness.ts';
 
@@ -19,6 +20,8 @@ export interface SigV4Options {
   readonly sessionName: string;
   /** For hosts whose name does not contain the region, such as a custom domain. */
   readonly region?: string;
+  /** For the calls to STS. */
+  readonly proxy?: ForwardProxy;
 }
 
 interface SignableCall {
@@ -92,16 +95,25 @@ export function sessionNameOf(podName: string): string {
   return `countersign-${podName.replace(/[^\w+=,.@-]/g, '-').slice(-52)}`;
 }
 
-function assumeRole({ roleArn, sessionName }: SigV4Options, region: string): () => Promise<RoleCredentials> {
+function assumeRole({ roleArn, sessionName, proxy }: SigV4Options, region: string): () => Promise<RoleCredentials> {
   let provider: (() => Promise<RoleCredentials>) | undefined;
   return async () => {
-    const { fromTemporaryCredentials } = await import('@aws-sdk/credential-providers');
+    const { fromNodeProviderChain, fromTemporaryCredentials } = await import('@aws-sdk/credential-providers');
+    const requestHandler = {
+      connectionTimeout: stsMilliseconds / 2,
+      requestTimeout: stsMilliseconds / 2,
+      ...(proxy === undefined ? {} : { httpsAgent: { keepAlive: true, proxyEnv: { ...proxy } } }),
+    };
     provider ??= fromTemporaryCredentials({
       params: { RoleArn: roleArn, RoleSessionName: sessionName, DurationSeconds: sessionSeconds },
+      // A token of the service account is exchanged at STS too, so its client needs the proxy.
+      ...(proxy === undefined
+        ? {}
+        : { masterCredentials: fromNodeProviderChain({ clientConfig: { region, requestHandler } }) }),
       clientConfig: {
         region, // the default would be us-east-1
         maxAttempts: 2,
-        requestHandler: { connectionTimeout: stsMilliseconds / 2, requestTimeout: stsMilliseconds / 2 },
+        requestHandler,
       },
     });
     return provider();

@@ -6,6 +6,7 @@ import { success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import type { SigningEndpoint } from '../../core/ports/signing-endpoint.ts';
 import { exchange, wholeAnswer } from '../http/exchange.ts';
+import type { ForwardProxy } from '../http/proxy.ts';
 import { interpretAttest, interpretSign } from './answers.ts';
 import type { WholeAnswer } from '../http/exchange.ts';
 
@@ -27,6 +28,8 @@ export interface SignerHttpOptions {
   readonly authorize?: Authorize;
   /** Trusted instead of the system's CAs. */
   readonly caPem?: string;
+  /** For https. */
+  readonly proxy?: ForwardProxy;
   readonly timeoutMilliseconds?: number;
 }
 
@@ -68,7 +71,11 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & {
     ...([url, attestUrl].every(({ hostname }) => hostname.endsWith('.localhost')) ? { lookup: loopback } : {}),
   };
   const agent = secure
-    ? new HttpsAgent({ ...agentOptions, ...(options.caPem === undefined ? {} : { ca: options.caPem }) })
+    ? new HttpsAgent({
+        ...agentOptions,
+        ...(options.caPem === undefined ? {} : { ca: options.caPem }),
+        ...(options.proxy === undefined ? {} : { proxyEnv: { ...options.proxy } }),
+      })
     : new HttpAgent(agentOptions);
   // All connections trust the same CAs and have no client certificate. Node would repeat the CAs in the name of each pool.
   agent.getName = ({ host, port } = {}) => `${host}:${port}`;

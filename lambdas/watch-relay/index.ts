@@ -8,6 +8,7 @@ import { connectSigner } from '../../adapters/signing-api/client.ts';
 import type { Authorize } from '../../adapters/signing-api/client.ts';
 import { createSigV4, sessionNameOf } from '../../adapters/aws/sigv4.ts';
 import { revokedSource } from '../../adapters/signing-api/revoked.ts';
+import { proxyHost } from '../../adapters/http/proxy.ts';
 import { bearerFromFile } from '../../adapters/signing-api/token-file.ts';
 import { trustSource } from '../../adapters/signing-api/trust-bundles.ts';
 import { endpointConnections, parseSettings } from './settings/settings.ts';
@@ -54,7 +55,8 @@ async function serve(settings: RelaySettings): Promise<number> {
   }
   const { kubernetes, endpoint, relay, probes, webhook } = started;
   const addresses = { probes: probes.address, webhook: webhook?.address };
-  log.info({ server: kubernetes.server, endpoint: settings.endpointUrl, ...addresses }, 'connected');
+  const proxy = settings.proxy === undefined ? {} : { proxy: proxyHost(settings.proxy) };
+  log.info({ server: kubernetes.server, endpoint: settings.endpointUrl, ...proxy, ...addresses }, 'connected');
   const stop = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
     if (stop.signal.aborted) process.exit(exitCodes.failed); // the second signal
@@ -126,6 +128,7 @@ function connect(settings: RelaySettings) {
     ...(settings.attestUrl === undefined ? {} : { attestUrl: settings.attestUrl }),
     connections: endpointConnections(settings),
     ...(authorize === undefined ? {} : { authorize }),
+    ...(settings.proxy === undefined ? {} : { proxy: settings.proxy }),
     ...(settings.endpointCa === undefined ? {} : { caPem: readFileSync(settings.endpointCa, 'utf8') }),
   });
   return { kubernetes, endpoint };
@@ -137,7 +140,7 @@ function replicaName({ podName }: RelaySettings): string {
 }
 
 function authorization(settings: RelaySettings): Authorize | undefined {
-  const { caller, endpointUrl } = settings;
+  const { caller, endpointUrl, proxy } = settings;
   switch (caller.kind) {
     case 'anonymous':
       return undefined;
@@ -146,7 +149,13 @@ function authorization(settings: RelaySettings): Authorize | undefined {
     case 'role': {
       const { arn, region } = caller;
       const sessionName = sessionNameOf(replicaName(settings));
-      return createSigV4({ url: endpointUrl, roleArn: arn, sessionName, ...(region === undefined ? {} : { region }) });
+      return createSigV4({
+        url: endpointUrl,
+        roleArn: arn,
+        sessionName,
+        ...(region === undefined ? {} : { region }),
+        ...(proxy === undefined ? {} : { proxy }),
+      });
     }
   }
 }

@@ -57,6 +57,9 @@
 {{- fail "metrics.podMonitor: name the pods of Prometheus in metrics.from; the NetworkPolicy admits only them" -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.no_proxy (not .Values.https_proxy) -}}
+{{- fail "no_proxy: has no effect without https_proxy" -}}
+{{- end -}}
 {{- with .Values.serviceAccount -}}
 {{- if and (not .create) (not .name) -}}
 {{- fail "serviceAccount.name: name the account that you made; with create: false the chart makes none" -}}

@@ -90,6 +90,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
+{{/* networkPolicy.endpoint.ports, and the port of the proxy if there is one, as JSON. */}}
+{{- define "relay.endpointPorts" -}}
+{{- $ports := .Values.networkPolicy.endpoint.ports -}}
+{{- with .Values.https_proxy -}}
+{{- $default := ternary 443 80 (hasPrefix "https:" .) -}}
+{{- $ports = append $ports (regexFind ":[0-9]+/?$" . | trimPrefix ":" | trimSuffix "/" | default $default | int) -}}
+{{- end -}}
+{{- $numbers := list -}}
+{{- range $ports }}{{ $numbers = append $numbers (int .) }}{{ end -}}
+{{- $numbers | uniq | toJson -}}
+{{- end -}}
+
 {{/* Not the relay's labels: its NetworkPolicy and PodDisruptionBudget must not select the job's pods. */}}
 {{- define "tokenReconcile.podLabels" -}}
 app.kubernetes.io/name: countersign-token-reconcile

@@ -1,6 +1,9 @@
 /** Flags and environment of the relay; a flag overrides its variable. */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { forwardProxy } from '../../../adapters/http/proxy.ts';
+import type { ForwardProxy } from '../../../adapters/http/proxy.ts';
 import type { KubernetesLogin } from '../../../adapters/kubernetes/login.ts';
+import { errorMessage } from '../../../core/outcome/error-message.ts';
 import { attestEndpoint, endpointOf, parseCaller } from './endpoint-settings.ts';
 import type { Caller } from './endpoint-settings.ts';
 import { file, listenAddress, wholeNumber } from './flag-values.ts';
@@ -64,6 +67,8 @@ export interface RelaySettings extends Pick<Flags, 'endpointCa' | 'concurrency' 
   /** Set if attest has its own URL: a Lambda function URL leads to one function only. */
   readonly attestUrl: string | undefined;
   readonly caller: Caller;
+  /** For the endpoint and STS. */
+  readonly proxy: ForwardProxy | undefined;
   /** Names this replica in the lease, in Events and to AWS; the host name if undefined. */
   readonly podName: string | undefined;
   readonly login: KubernetesLogin;
@@ -90,6 +95,7 @@ const examples = `
 Environment: ${Object.entries(variables)
   .map(([flag, variable]) => `${variable} (${flag})`)
   .join(', ')}.
+The endpoint and STS are called through the proxy of HTTPS_PROXY, except hosts of NO_PROXY; the API server is not.
 
 Examples:
   watch-relay --url https://sign.example.com --cluster prod --leader-elect
@@ -179,6 +185,7 @@ function settingsOf(flags: Flags, environment: Readonly<Record<string, string | 
     attestUrl: attestEndpoint(flags.attestUrl, endpoint),
     endpointCa,
     caller: parseCaller(flags, environment, endpoint.url),
+    proxy: proxyOf(environment),
     podName: environment['POD_NAME'] || undefined,
     login: loginOf(flags, environment['KUBERNETES_SERVICE_HOST'] !== undefined),
     signers:
@@ -197,6 +204,14 @@ function settingsOf(flags: Flags, environment: Readonly<Record<string, string | 
     webhook: webhookOf(flags),
     logLevel,
   };
+}
+
+function proxyOf(environment: Readonly<Record<string, string | undefined>>): RelaySettings['proxy'] {
+  try {
+    return forwardProxy(environment);
+  } catch (error) {
+    throw new InvalidArgumentError(errorMessage(error));
+  }
 }
 
 function loginOf({ kubeconfig: path, context }: Flags, inCluster: boolean): RelaySettings['login'] {

@@ -71,14 +71,15 @@ export function clientExtensions(): x509.Extension[] {
   ];
 }
 
-/** Extensions of a TLS server reached at 127.0.0.1. */
-export function loopbackServerExtensions(): x509.Extension[] {
+/** Extensions of a TLS server reached at 127.0.0.1, and through a proxy by these names. */
+export function loopbackServerExtensions(names: readonly string[] = []): x509.Extension[] {
   return [
     new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
     new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
     new x509.SubjectAlternativeNameExtension([
       { type: 'ip', value: '127.0.0.1' },
       { type: 'dns', value: 'localhost' },
+      ...names.map((value) => ({ type: 'dns' as const, value })),
     ]),
   ];
 }

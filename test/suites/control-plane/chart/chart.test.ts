@@ -259,6 +259,30 @@ describe.skipIf(skip)('the chart', () => {
     expect([...new Set(files)].toSorted()).toEqual(mounts.map(({ mountPath }) => mountPath).toSorted());
   });
 
+  test.each([
+    ['http://proxy.example.com:3128', 3128],
+    ['http://proxy.example.com/', 80],
+    ['https://[fd00::1]', 443],
+    ['https://proxy.example.com:8443/', 8443],
+  ])('sends the relay through the proxy %s, and lets it out to there', async (https_proxy, port) => {
+    const rendered = objects(await template(plain, { values: { https_proxy, no_proxy: '.example.com' } }));
+    const { containers } = podTemplate(rendered).spec;
+    const environment = Object.fromEntries(containers[0]!.env.map(({ name, value }) => [name, value]));
+    const parsed = parseSettings(containers[0]!.args, { ...environment, KUBERNETES_SERVICE_HOST: '10.96.0.1' });
+    expect(parsed).toMatchObject({
+      settings: {
+        proxy: {
+          HTTPS_PROXY: new URL(https_proxy).href,
+          NO_PROXY: expect.stringMatching(/^\.example\.com,/) as unknown,
+        },
+      },
+    });
+    const { egress } = rendered.find(({ kind }) => kind === 'NetworkPolicy')!.spec as {
+      egress: { ports: { port: number }[] }[];
+    };
+    expect(egress[1]!.ports.map((each) => each.port)).toEqual([...new Set([443, port])]);
+  });
+
   test.each(examples)('%s names the caller role that the stacks make', async (file) => {
     const values = parse(readFileSync(example(file), 'utf8')) as {
       endpoint: { cluster: string };
@@ -485,6 +509,9 @@ describe.skipIf(skip)('what the chart refuses', () => {
     ['no way in', { auth: { method: 'none' } }, 'auth/method'],
     ['a text for a number', { concurrency: '32' }, 'concurrency'],
     ['more at once than the relay takes', { concurrency: 257 }, 'concurrency'],
+    ['a login to the proxy', { https_proxy: 'http://user:secret@proxy.example.com:3128' }, 'https_proxy'],
+    ['a variable in the proxy', { https_proxy: 'http://$(COUNTERSIGN_CLUSTER):3128' }, 'https_proxy'],
+    ['a proxy for plain http', { http_proxy: 'http://proxy.example.com:3128' }, 'http_proxy'],
     ['no replica', { replicaCount: 0 }, 'replicaCount'],
     ['the name of a former version', { replicas: 2 }, 'replicas'],
     ['a name that is no name', { fullnameOverride: 'Relay_1' }, 'fullnameOverride'],
@@ -616,6 +643,7 @@ describe.skipIf(skip)('what the chart refuses', () => {
       { hostNetwork: true },
       'webhookProxy.from: with hostNetwork',
     ],
+    ['exceptions from no proxy', 'plain-manifests.yaml', { no_proxy: '.example.com' }, 'no_proxy: has no effect'],
     [
       'an account that nothing makes',
       'plain-manifests.yaml',

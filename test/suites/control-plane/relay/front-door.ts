@@ -13,13 +13,14 @@ export interface FrontDoor {
   close(): void;
 }
 
-/** `check` gives true, or why not. */
+/** `check` gives true, or why not. `names`: of its certificate, for clients that come through a proxy. */
 export async function startFrontDoor(
   upstream: string,
   check: (request: ReceivedRequest) => unknown,
+  names: readonly string[] = [],
 ): Promise<FrontDoor> {
   const authority = await createTestAuthority('front door');
-  const serving = await authority.issue({ subject: [{ CN: ['door'] }], extensions: loopbackServerExtensions() });
+  const serving = await authority.issue({ subject: [{ CN: ['door'] }], extensions: loopbackServerExtensions(names) });
   const verdicts: unknown[] = [];
 
   async function answer(request: ReceivedRequest): Promise<readonly [number, Record<string, string>, string]> {

@@ -2,9 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { createAuthorizer } from '../../../../lambdas/authorizer/authorizer.ts';
+import { projectedToken } from '../../../harness/fake-aws/machine/pod-identity.ts';
 import { startFakeSts, type FakeSts } from '../../../harness/fake-aws/sts.ts';
 import { createFakeAws, type Credential } from '../../../harness/fake-aws/world.ts';
 import { verifySigV4 } from '../../../harness/aws/sigv4-verifier.ts';
+import { startConnectProxy } from '../../../harness/processes/connect-proxy.ts';
 import { startRelay, type Relay } from '../../../harness/stack/stack.ts';
 import { approve, createClientRequests, eventually, settled } from '../../../harness/stack/requests.ts';
 import { startTestEndpoint, type TestEndpoint } from './endpoint.ts';
@@ -12,6 +14,7 @@ import { startFrontDoor, type FrontDoor } from './front-door.ts';
 import type { InstalledRelay } from './installed-relay.ts';
 
 const roleArn = 'arn:aws:iam::111122223333:role/demo-caller';
+const podRoleArn = 'arn:aws:iam::111122223333:role/pod';
 const audience = 'countersign.demo';
 
 /** The relay's own process, a real API server, and a front door that refuses every caller it cannot verify. */
@@ -31,7 +34,11 @@ export function waysIn(installed: () => InstalledRelay): void {
   });
   afterAll(() => endpoint?.close());
 
-  async function relayTo(door: FrontDoor, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  async function relayTo(
+    door: Pick<FrontDoor, 'url' | 'caPem'>,
+    args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+  ) {
     const caFile = join(plane.dir, `door-${++batch}.pem`);
     writeFileSync(caFile, door.caPem);
     const relay = await startRelay({
@@ -159,5 +166,66 @@ export function waysIn(installed: () => InstalledRelay): void {
     const everything = readFileSync(relay.process.logPath, 'utf8');
     for (const secret of [base.secretAccessKey, session!.secretAccessKey, session!.sessionToken!, 'AWS4-HMAC'])
       expect(everything).not.toContain(secret);
+  });
+
+  test('comes in through a forward proxy, to STS and to the endpoint, which no other way leads to', async () => {
+    const region = 'eu-central-1';
+    const host = 'sign.countersign.invalid';
+    const aws = createFakeAws();
+    for (const arn of [roleArn, podRoleArn]) aws.createRole({ arn });
+    const sts = await startFakeSts({ aws, tls: [region], webIdentityTokens: [projectedToken] });
+    closes.push(() => sts.close());
+    const check: Parameters<typeof startFrontDoor>[1] = (request) => {
+      const who = verifySigV4(request, (id) => aws.secretOf(id), Date.now());
+      return typeof who === 'string' ? who : request.headers['host'] === host;
+    };
+    const door = await startFrontDoor(endpoint.url, check, [host]);
+    closes.push(() => door.close());
+    const proxy = await startConnectProxy({ [`${host}:443`]: door.url, [`sts.${region}.amazonaws.com:443`]: sts.url });
+    closes.push(() => proxy.close());
+    const [tokenFile, trusted] = [join(plane.dir, 'web-identity'), join(plane.dir, 'fake-aws.pem')];
+    writeFileSync(tokenFile, projectedToken);
+    writeFileSync(trusted, sts.caPem ?? '');
+    const withPassword = new URL(proxy.url);
+    [withPassword.username, withPassword.password] = ['relay', 'proxy-password'];
+    proxy.refuse = 407;
+    const relay = await relayTo({ ...door, url: `https://${host}` }, [], {
+      COUNTERSIGN_CALLER_ROLE: roleArn,
+      AWS_REGION: region,
+      AWS_ROLE_ARN: podRoleArn,
+      AWS_WEB_IDENTITY_TOKEN_FILE: tokenFile,
+      AWS_EC2_METADATA_DISABLED: 'true',
+      AWS_CONFIG_FILE: '/dev/null',
+      AWS_SHARED_CREDENTIALS_FILE: '/dev/null',
+      HTTPS_PROXY: withPassword.href,
+      NODE_EXTRA_CA_CERTS: trusted,
+    });
+    const names = await approvedRequests(5);
+    await eventually(() => relay.logged('request tried again').length > 0, 'the proxy refuses');
+    expect(relay.logged('request tried again')[0]).toMatchObject({ cause: 'EndpointUnreachable' });
+    expect([door.verdicts, sts.calls]).toEqual([[], []]);
+    proxy.refuse = undefined;
+    expect(await certificatesOf(names)).toBe(5);
+    expect(sts.calls.map(({ action }) => action)).toEqual(['AssumeRoleWithWebIdentity', 'AssumeRole']);
+    expect(door.verdicts).toEqual(names.map(() => true));
+    // Not the API server, which is on this machine, and nothing that a proxy could read.
+    expect(new Set(proxy.tunnels)).toEqual(new Set([`${host}:443`, `sts.${region}.amazonaws.com:443`]));
+    expect(proxy.others).toEqual([]);
+    const login = `Basic ${Buffer.from('relay:proxy-password').toString('base64')}`;
+    expect(new Set(proxy.logins)).toEqual(new Set([login]));
+    const everything = readFileSync(relay.process.logPath, 'utf8');
+    expect(everything).toContain(`"proxy":"${new URL(proxy.url).host}"`);
+    for (const secret of ['proxy-password', login, projectedToken]) expect(everything).not.toContain(secret);
+
+    // A host of NO_PROXY is called directly; this name does not lead to the endpoint.
+    const before = proxy.tunnels.filter((place) => place.startsWith(host)).length;
+    const direct = await relayTo({ ...door, url: `https://${host}` }, ['--token-file', tokenFile], {
+      HTTPS_PROXY: proxy.url,
+      NO_PROXY: '.countersign.invalid',
+    });
+    await relay.stop();
+    await approvedRequests(1);
+    await eventually(() => direct.logged('request tried again').length > 0, 'no way leads there');
+    expect(proxy.tunnels.filter((place) => place.startsWith(host))).toHaveLength(before);
   });
 }
