@@ -53,7 +53,8 @@ describe('what the relay sends', () => {
   });
   const closes: (() => void)[] = [];
   afterEach(async () => {
-    process.env = { ...kept };
+    for (const name of Object.keys(process.env)) if (!(name in kept)) delete process.env[name];
+    Object.assign(process.env, kept);
     for (const close of closes.splice(0)) close();
     await Promise.all([sts.close(), agent.close()]);
   });
