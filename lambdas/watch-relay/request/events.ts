@@ -1,5 +1,5 @@
 import type { Violations } from '../../../core/outcome/outcome.ts';
-import { refusalMessage, refusalReason } from '../../../core/outcome/outcome.ts';
+import { refusalReason } from '../../../core/outcome/outcome.ts';
 import type { JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { RequestKey } from '../schedule/queue.ts';
@@ -55,7 +55,9 @@ export function createEventSink(
     }
   }
 
-  function post({ uid, name }: RequestKey, kind: string, reason: string, note: string): void {
+  /** `ending` is never cut off. */
+  function post({ uid, name }: RequestKey, kind: string, reason: string, text: string, ending = ''): void {
+    const note = truncate(text, maxNoteBytes - Buffer.byteLength(ending)) + ending;
     if (waiting.length >= maxWaiting) return count('dropped');
     waiting.push({
       apiVersion: 'events.k8s.io/v1',
@@ -64,7 +66,7 @@ export function createEventSink(
       eventTime: microTime(clock.now()),
       type: 'Warning',
       reason,
-      note: truncate(note, maxNoteBytes),
+      note,
       action: 'Sign',
       reportingController: 'countersign.dev/watch-relay',
       reportingInstance: instance.slice(0, maxInstanceLength),
@@ -75,9 +77,19 @@ export function createEventSink(
   }
 
   return {
-    refused: (key, violations) => post(key, 'refused', refusalReason(violations), notes(violations)),
-    denied: (key, { kind, code, message }) =>
-      post(key, 'denied', code, kind === 'denied' ? message : `If it is approved, it will not be signed. ${message}`),
+    refused: (key, violations) =>
+      post(
+        key,
+        'refused',
+        refusalReason(violations),
+        byCode(violations),
+        `. More: countersign csr explain ${key.name}`,
+      ),
+    // Attest decides by records too, which csr explain does not read.
+    denied(key, { kind, code, message }) {
+      const text = kind === 'denied' ? message : `If it is approved, it will not be signed. ${message}`;
+      post(key, 'denied', code, text, `. More: countersign trace ${key.name}`);
+    },
     backlogged: (key) =>
       post(key, 'delayed', 'SigningDelayed', 'Many requests of the same requester wait; they are answered in turn.'),
     // Only the category: the requester must not read details of the operator's configuration.
@@ -87,10 +99,18 @@ export function createEventSink(
   };
 }
 
-/** The condition has the in-tree text; the Event adds the code of each violation. */
-function notes(violations: Violations): string {
-  const codes = [...new Set(violations.map(({ code }) => code))];
-  return codes.length === 1 ? refusalMessage(violations) : violations.map((v) => `${v.code}: ${v.message}`).join('; ');
+/**
+ * The condition has the in-tree text, the reason of the Event is the code of the first violation. So its messages come first and
+ * without it; those of each other code follow behind that code.
+ */
+function byCode(violations: Violations): string {
+  const first = refusalReason(violations);
+  const groups = Map.groupBy(violations, ({ code }) => code);
+  const texts = [...groups].map(([code, same]) => {
+    const messages = same.map(({ message }) => message).join('; ');
+    return code === first ? messages : `${code}: ${messages}`;
+  });
+  return texts.join('. ');
 }
 
 const delays: Readonly<Record<RetryCause, string>> = {

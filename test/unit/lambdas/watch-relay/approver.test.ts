@@ -122,7 +122,10 @@ test('a denial is told and counted by its code, and it is the end', async () => 
   await clock.until(() => server.events.size > 0);
   expect(conditions('r')).toEqual(['Denied']);
   expect([...server.events]).toEqual([
-    ['countersign-uid-r.denied', expect.objectContaining({ reason: 'TofuNodeTaken', note: 'taken' })],
+    [
+      'countersign-uid-r.denied',
+      expect.objectContaining({ reason: 'TofuNodeTaken', note: 'taken. More: countersign trace r' }),
+    ],
   ]);
   server.change('r', (old) => ({ ...old, metadata: { ...old.metadata, labels: { a: 'b' } } }));
   await clock.advance(3_600_000);

@@ -170,8 +170,8 @@ describe('a refusal', () => {
           type: 'Warning',
           reason: 'SignerValidationFailure',
           note:
-            'SignerValidationFailure: subject organization is not system:nodes; ' +
-            'KeyNotPermitted: RSA 1024 is too short',
+            'subject organization is not system:nodes. KeyNotPermitted: RSA 1024 is too short. ' +
+            'More: countersign csr explain bad',
           regarding: expect.objectContaining({ name: 'bad', uid: 'UID-1' }) as unknown,
         }),
       ],
