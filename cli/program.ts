@@ -15,6 +15,7 @@ import type { Io } from './runtime/io.ts';
 import { kubeadmCommands } from './kubeadm/command.ts';
 import { lockCommands } from './commands/lock.ts';
 import { machinesCommands } from './commands/machines.ts';
+import { relayCommands } from './relay/command.ts';
 import { reportCommand } from './commands/report.ts';
 import { revocationCommands } from './revocation/command.ts';
 import { rotateCommand } from './rotation/command.ts';
@@ -53,6 +54,7 @@ export function countersignProgram(io: Io, finish: (code: ExitCode) => void): Cl
   tofuCommands(program, io);
   machinesCommands(program, io);
   reportCommand(program, io);
+  relayCommands(program, io);
   tokenCommands(program, io);
   clusterCommands(program, io);
   awsCommands(program, io);

@@ -49,6 +49,10 @@ export function processIo(): Io {
       const { openRevocations } = await import('./revocation/open.ts');
       return openRevocations(place, this);
     },
+    async stackOutputs({ cluster, region }) {
+      const { deployedOutputs } = await import('./aws/account.ts');
+      return deployedOutputs(cluster, region === undefined ? {} : { region });
+    },
     async connectEc2() {
       const { ec2Endpoint, ec2Fleet } = await import('../adapters/aws/ec2.ts');
       return { ...ec2Endpoint(), ...ec2Fleet() };

@@ -22,6 +22,12 @@ export type RegisterPlace = ClusterPlace<{ readonly table: string | undefined }>
 export type RevocationsPlace = ClusterPlace<{ readonly function: string | undefined }>;
 export type TracePlace = ClusterPlace;
 
+export interface StackPlace {
+  readonly cluster: string;
+  /** Default: as for the aws command line. */
+  readonly region: string | undefined;
+}
+
 export interface OpenRegister {
   readonly register: AttestationAdmin;
   readonly store: Pick<AttestationStore, 'findIdentity' | 'findNode' | 'findLock' | 'findMachine'>;
@@ -143,6 +149,8 @@ export interface Io {
   /** The records and logs about requests. */
   openTrace(place: TracePlace): Promise<OpenTrace>;
   openRevocations(place: RevocationsPlace): Promise<OpenRevocations>;
+  /** The outputs of a cluster's stack. Throws CommandFailure if there is none, or the login may not read it. */
+  stackOutputs(place: StackPlace): Promise<Readonly<Record<string, string>>>;
   /** EC2, with the operator's AWS login. */
   connectEc2(): Promise<Ec2Fleet & Ec2Endpoint>;
   /** The account of the operator's AWS login. `region`: default: as for the aws command line. */

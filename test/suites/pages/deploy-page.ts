@@ -20,21 +20,18 @@ export function deployConfiguration(): string {
   return configuration;
 }
 
-/** relay-values.yaml as docs/deploy.md has it, filled in. */
-export function relayValues(filled: Readonly<Record<string, string>> = {}): string {
-  const [, block = ''] = /```yaml\n(# relay-values\.yaml\n[\s\S]*?)```/.exec(readPage('docs/deploy.md')) ?? [];
-  const placeholders = {
-    REGISTRY: 'registry.example.com',
-    'sha256:…': `sha256:${'0'.repeat(64)}`,
-    // The process gets the real one; the chart takes none without TLS.
-    '<SignUrl>': 'https://abcde12345.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod',
-    '<CallerRoleArn>': 'arn:aws:iam::999900001111:role/countersign-prod-caller',
-    ...filled,
-  };
-  const text = Object.entries(placeholders).reduce((done, [from, to]) => done.replaceAll(from, to), block);
+const image = { REGISTRY: 'registry.example.com', 'sha256:…': `sha256:${'0'.repeat(64)}` };
+
+/** relay-values.yaml as docs/deploy.md shows it, with an image. */
+export function relayValues(): string {
+  const [, block = ''] = /```yaml\n(# From the outputs of stack[\s\S]*?)```/.exec(readPage('docs/deploy.md')) ?? [];
+  const text = Object.entries(image).reduce((done, [from, to]) => done.replaceAll(from, to), block);
   if (block === '' || /[<>…]/.test(text)) throw new Error(`not filled in: ${text}`);
   return text;
 }
+
+/** What the command of the page, which writes that file, is given in its place. */
+export const imageOfThePage: Readonly<Record<string, string>> = image;
 
 /** With a token of the service account that the chart made. */
 export async function relayKubeconfig(plane: ControlPlane): Promise<string> {

@@ -6,6 +6,7 @@ import { X509Certificate } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import type { Emulator } from '../../harness/aws/emulator.ts';
 import { requireLocalStack, startLocalStack } from '../../harness/aws/localstack.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/kubernetes/control-plane.ts';
@@ -15,7 +16,7 @@ import { startRelay, type Relay } from '../../harness/stack/stack.ts';
 import { requireTools } from '../../tools/tools.ts';
 import { createOperator, readPageAloud, root } from './commands.ts';
 import type { Operator, Reader } from './commands.ts';
-import { deployConfiguration, noNode, relayKubeconfig, relayValues, rollout } from './deploy-page.ts';
+import { deployConfiguration, imageOfThePage, noNode, relayKubeconfig, relayValues, rollout } from './deploy-page.ts';
 
 const missing = [
   await requireTools('etcd', 'kube-apiserver', 'kubectl', 'helm', 'kubeadm', 'aws-cli'),
@@ -135,8 +136,17 @@ describe.skipIf(notOurs || missing.some(({ skip }) => skip))('docs/deploy.md', (
   });
 
   test('5. the relay', async () => {
-    const { CallerRoleArn: callerRole = '' } = await outputsOf('countersign-prod');
-    writeFileSync(join(operatorFolder, 'relay-values.yaml'), relayValues({ '<CallerRoleArn>': callerRole }));
+    const { CallerRoleArn: callerRole = '', SignUrl: url = '' } = await outputsOf('countersign-prod');
+    await page.run('values', imageOfThePage);
+    const values = inFolder('relay-values.yaml');
+    const shown = parse(relayValues()) as { readonly auth: { readonly aws: object }; readonly endpoint: object };
+    expect(parse(values)).toEqual({
+      ...shown,
+      endpoint: { ...shown.endpoint, url },
+      auth: { ...shown.auth, aws: { ...shown.auth.aws, callerRoleArn: callerRole } },
+    });
+    // The chart takes no URL without TLS; the process gets the real one.
+    writeFileSync(join(operatorFolder, 'relay-values.yaml'), values.replace('url: http://', 'url: https://'));
     expect(await page.run('relay', { [rollout]: noNode })).toContain('STATUS: deployed');
     relay = await startRelay({
       kubeconfig: await relayKubeconfig(plane),

@@ -34,6 +34,7 @@ export async function run(
         | 'openRegister'
         | 'openRevocations'
         | 'openTrace'
+        | 'stackOutputs'
         | 'userName'
       >
     >;

@@ -4,6 +4,11 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { parseSettings } from '../../../../lambdas/watch-relay/settings/settings.ts';
 import { callerRoleName } from '../../../../core/configuration/resolve/deployment.ts';
+import type { StackPlace } from '../../../../cli/runtime/io.ts';
+import { clustersOfEachWay, outputsOf } from '../../../harness/stack/stack-outputs.ts';
+import { run } from '../../../unit/cli/run.ts';
+import { configuration, synthesise } from '../../../unit/lib/synthesis.ts';
+import { deployConfiguration, relayValues } from '../../pages/deploy-page.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { relayLabels } from '../../../../cli/cluster/relay-view.ts';
 import { chart, example, examples, helm, namespace, objects, podTemplate, release, template } from './helm.ts';
@@ -293,17 +298,45 @@ describe.skipIf(skip)('the chart', () => {
     expect(callerRoleArn.split(':role/')[1]).toBe(own);
   });
 
-  test('takes the values that docs/deploy.md has people write', async () => {
-    const page = readFileSync(join(chart, '../../docs/deploy.md'), 'utf8');
-    const [, block = ''] = /```yaml\n(# relay-values\.yaml\n[\s\S]*?)```/.exec(page) ?? [];
-    const filled = block
-      .replace('REGISTRY', 'registry.example.com')
-      .replace('sha256:…', `sha256:${'0'.repeat(64)}`)
-      .replace('<SignUrl>', 'https://abcde12345.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod')
-      .replace('<CallerRoleArn>', 'arn:aws:iam::999900001111:role/countersign-prod-caller');
-    expect(filled).not.toMatch(/[<>…]/);
-    const rendered = objects(await template(join(chart, 'values.yaml'), { values: parse(filled) as object }));
-    expect(podTemplate(rendered).spec.containers[0]!.image).toMatch(/^registry\.example\.com\/.*@sha256:0+$/);
+  describe('takes the values that countersign relay values prints', () => {
+    const image = `registry.example.com/countersign/watch-relay@sha256:${'0'.repeat(64)}`;
+    const valuesOf = async (yaml: string, ...argv: readonly string[]): Promise<string> => {
+      const stackOutputs = async ({ cluster }: StackPlace) => outputsOf(synthesise(yaml), cluster);
+      const files = { 'countersign.yaml': yaml };
+      const ran = await run(['relay', 'values', '--image', image, ...argv], { files, world: { stackOutputs } });
+      expect([ran.code, ran.err]).toEqual([0, '']);
+      return ran.out;
+    };
+
+    test.each<readonly [string, ...string[]]>([
+      ['role'],
+      ['role', '--credentials', 'podIdentity'],
+      ['role', '--credentials', 'instanceRole'],
+      ['url', '--role-arn', 'arn:aws:iam::444455556666:role/one'],
+      ['token'],
+      ['both', '--auth', 'token'],
+    ])('for cluster %s %s %s', async (cluster, ...argv) => {
+      const values = parse(await valuesOf(clustersOfEachWay, '--cluster', cluster, ...argv)) as object;
+      const rendered = objects(await template(join(chart, 'values.yaml'), { values }));
+      const { serviceAccountName, containers } = podTemplate(rendered).spec;
+      expect(containers[0]!.image).toBe(image);
+      const account = cluster === 'token' ? 'signer-relay' : 'countersign-watch-relay';
+      expect(serviceAccountName).toBe(account);
+      const signers = rendered.flatMap(({ rules = [] }) =>
+        rules.flatMap(({ resources, resourceNames = [] }) => (resources.includes('signers') ? resourceNames : [])),
+      );
+      expect(new Set(signers)).toEqual(
+        new Set(configuration(clustersOfEachWay).clusters.get(cluster)?.profiles.keys()),
+      );
+    });
+
+    test('docs/deploy.md shows them as they are', async () => {
+      const yaml = deployConfiguration();
+      const page = relayValues();
+      expect(await valuesOf(yaml)).toBe(page);
+      const rendered = objects(await template(join(chart, 'values.yaml'), { values: parse(page) as object }));
+      expect(podTemplate(rendered).spec.containers[0]!.image).toBe(image);
+    });
   });
 
   test('under another release name keeps lease, rights and account together', async () => {
