@@ -89,6 +89,7 @@ test.each([
 test.each([
   ['deploy', 10],
   ['kind', 10],
+  ['eks', 5],
   ['kubeadm', 10],
   ['ca/migration', 7],
 ] as const)('each command of docs/%s.md is a step with a name', (page, atLeast) => {
