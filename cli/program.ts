@@ -21,6 +21,7 @@ import { revocationCommands } from './revocation/command.ts';
 import { rotateCommand } from './rotation/command.ts';
 import { tofuCommands } from './commands/tofu.ts';
 import { tokenCommands } from './commands/token.ts';
+import { devCommand } from './start/dev.ts';
 import { traceCommand } from './trace/command.ts';
 
 const help = `
@@ -42,6 +43,7 @@ export function countersignProgram(io: Io, finish: (code: ExitCode) => void): Cl
     .exitOverride()
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) })
     .showSuggestionAfterError();
+  devCommand(program, io);
   rotateCommand(caCommands(program, io), io);
   kubeadmCommands(program, io);
   revocationCommands(certCommands(program, io), io);

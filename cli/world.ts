@@ -61,6 +61,10 @@ export function processIo(): Io {
       const { connectAccount } = await import('./aws/connect-account.ts');
       return connectAccount(region);
     },
+    async serveDev(settings) {
+      const { serveDev } = await import('../dev/serve/dev-server.ts');
+      return serveDev(settings, this);
+    },
   };
 }
 

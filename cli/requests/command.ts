@@ -11,6 +11,7 @@ import type { ExitCode } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
 import { decide, fingerprintOf } from './decide.ts';
 import type { Decided, Decision } from './decide.ts';
+import { requesterCommands } from './create.ts';
 import { listRequests, readRequest, viewOf } from './read-requests.ts';
 import { requestText, requestsTable } from './request-text.ts';
 import { requestStates } from './request-view.ts';
@@ -33,6 +34,8 @@ interface DecideFlags extends ClusterAccessFlags, Omit<Filter, 'state'> {
 }
 
 export function requestCommands(csr: CliCommand, io: Io): void {
+  requesterCommands(csr, io);
+
   addFilter(addClusterAccess(csr.command('list')))
     .description('list the requests of a cluster, the oldest first')
     .addOption(new Option('--state <state>', 'only these').choices(requestStates))

@@ -9,6 +9,7 @@ import type { RevocationStore } from '../../core/ports/revocations.ts';
 import type { IssuingRecord } from '../../core/ports/certificate-ledger.ts';
 import type { SignatureReads } from '../../core/ports/signature-log.ts';
 import type { CertificateReads } from '../../core/ports/certificate-reads.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import type { SignEvent } from '../../core/inventory/reconcile.ts';
 
 /** Which cluster a command works on: one of the dev server, or a deployed one with what flags name of it. */
@@ -119,6 +120,17 @@ export interface ImportableKey {
   close(): void;
 }
 
+/** What `countersign dev` serves. */
+export interface DevSettings {
+  /** On 127.0.0.1; 0: a free one. */
+  readonly port: number;
+  readonly clusters: readonly ClusterConfiguration[];
+  /** The folder of ledgers and CAs; without it they are in memory. */
+  readonly dataFolder?: string;
+  /** A stand-in of this cluster's API, with a relay; its kubeconfig is written to the file. */
+  readonly standIn?: { readonly cluster: ClusterConfiguration; readonly kubeconfigFile: string };
+}
+
 /** Everything outside the program that commands use: `processIo` (world.ts), or the Io of a test. */
 export interface Io {
   out(text: string): void;
@@ -155,6 +167,8 @@ export interface Io {
   connectEc2(): Promise<Ec2Fleet & Ec2Endpoint>;
   /** The account of the operator's AWS login. `region`: default: as for the aws command line. */
   connectAccount(region: string | undefined): Promise<AccountView>;
+  /** Serves the signing side on loopback until a signal stops it. Throws CommandFailure if it cannot start. */
+  serveDev(settings: DevSettings): Promise<void>;
 }
 
 /** The API server accepts objects of up to 3 MiB. The bound is for devices and pipes, which may never end. */

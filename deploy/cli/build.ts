@@ -20,8 +20,12 @@ import { architectures } from '../node.ts';
 /** The oldest that undici takes, the HTTP client of the Kubernetes library. `node:sqlite` needs 22.13. */
 export const oldestNode = '22.19.0';
 
-/** What an operator's machine never runs: the functions, the relay, the plugin of the nodes, the deployment, development. */
-const forbidden = /^(acceptance|bench|dev|kubelet-authenticator|lambdas|lib|test)\//;
+/**
+ * What an operator's machine never runs: the plugin of the nodes, the deployment, tests, demos. Of the services only what
+ * `countersign dev` serves.
+ */
+const forbidden =
+  /^((acceptance|bench|kubelet-authenticator|lib|test)\/|dev\/(?!serve\/|csr-api\/)|lambdas\/(?!sign\/|attest\/|watch-relay\/))/;
 
 export function intruders(sources: readonly string[]): string[] {
   return sources.filter((source) => forbidden.test(source));

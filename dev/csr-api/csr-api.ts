@@ -13,6 +13,7 @@ import { problem } from './csr-rules.ts';
 import type { ApiProblem, Stored } from './csr-rules.ts';
 import { createCsrStore } from './csr-store.ts';
 import type { CsrStore } from './csr-store.ts';
+import { isLoopbackName } from './node-http.ts';
 import { allowedByKubeadm, requesterOf, reviewed } from './requesters.ts';
 import type { Review } from './requesters.ts';
 
@@ -52,8 +53,8 @@ export async function startCsrApi(
         apiVersion: 'v1',
         kind: 'Config',
         clusters: [{ name: 'stand-in', cluster: { server: url } }],
-        users: [{ name: 'user', user: user === undefined ? {} : { as: user } }],
-        contexts: [{ name: 'stand-in', context: { cluster: 'stand-in', user: 'user' } }],
+        users: [{ name: user ?? 'kubernetes-admin', user: user === undefined ? {} : { as: user } }],
+        contexts: [{ name: 'stand-in', context: { cluster: 'stand-in', user: user ?? 'kubernetes-admin' } }],
         'current-context': 'stand-in',
       }),
     close: () =>
@@ -70,6 +71,12 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  // A web page may neither read under a host name of its own, nor write without a CORS preflight, which is not answered.
+  if (
+    !isLoopbackName(request.headers.host) ||
+    /^(text|multipart)\/|urlencoded/i.test(request.headers['content-type'] ?? '')
+  )
+    return send(response, problem(400, 'BadRequest', 'send application/json to 127.0.0.1 or localhost'));
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');
   if (pathname === reviews && request.method === 'POST') {
     const body = await readObject(request, 'authorization.k8s.io/v1', 'SubjectAccessReview');

@@ -78,7 +78,8 @@ async function answer(
   }
 }
 
-function isLoopbackName(host: string | undefined): boolean {
+/** A web page reaches a server on loopback under a host name of its own (DNS rebinding). */
+export function isLoopbackName(host: string | undefined): boolean {
   return host !== undefined && /^(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?$/i.test(host);
 }
 

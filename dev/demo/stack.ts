@@ -8,14 +8,11 @@ import type { KubernetesApi } from '../../adapters/kubernetes/api.ts';
 import { ulid } from '../../core/attestation/records/ulid.ts';
 import { revokedSource } from '../../adapters/signing-api/revoked.ts';
 import type { RevokedSource } from '../../adapters/signing-api/revoked.ts';
-import { connectSigner } from '../../adapters/signing-api/client.ts';
 import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import type { CallLogEntry } from '../../adapters/lambda/log.ts';
-import type { RelayOptions } from '../../lambdas/watch-relay/settings/options.ts';
-import { createRelay } from '../../lambdas/watch-relay/relay.ts';
-import { systemClock } from '../../lambdas/watch-relay/runtime/system-clock.ts';
 import { startCsrApi } from '../csr-api/csr-api.ts';
+import { startRelay } from '../serve/relay.ts';
 import { openSignService, serveSignService } from '../serve/sign-service.ts';
 import type { SignService } from '../serve/sign-service.ts';
 import type { DemoWorld } from './scenario.ts';
@@ -92,38 +89,10 @@ export async function startDemoStack(
     };
     const [admin, node] = [connect(loginOf()), connect(loginOf(bootstrapUser))];
 
-    const endpoint = connectSigner({ url: base, connections: 4 });
-    cleanups.push(() => endpoint.close());
-    const relay = createRelay(
-      {
-        signerNames: [...cluster.profiles.keys()],
-        policies: policiesOf(cluster),
-        concurrency: 4,
-        inFlightPerRequester: 4,
-        graceMilliseconds: 1_000,
-        identity: 'demo',
-      },
-      {
-        api: admin.requests,
-        endpoint,
-        clock: systemClock,
-        random: Math.random,
-        log: {
-          debug: () => {},
-          info: () => {},
-          warn: (fields, message) => complain(`relay: ${message} ${JSON.stringify(fields)}`),
-          error: (fields, message) => complain(`relay: ${message} ${JSON.stringify(fields)}`),
-        },
-      },
-    );
+    const relay = startRelay(cluster, { api: admin.requests, url: base, complain });
+    cleanups.push(relay.stop);
     // By its name: the bundle without one has only CAs of logins, and the demo in a real cluster has a signer of its own.
     const [firstCa = ''] = cluster.cas.keys();
-    const stop = new AbortController();
-    const running = relay.run(stop.signal);
-    cleanups.push(async () => {
-      stop.abort();
-      await running;
-    });
 
     const [ca = ''] = cluster.cas.keys();
     return {
@@ -145,7 +114,7 @@ export async function startDemoStack(
         const item = { id: ulid(at, randomBytes(10)), at, by, action: 'allow', subject: name, reason } as const;
         await service.attestations(cluster.name)?.register.allowMachine({ ...entry, addedAt: at, by, reason }, item);
       },
-      revoked: revokedSource(endpoint.revoked, cluster.name),
+      revoked: revokedSource(relay.endpoint.revoked, cluster.name),
       crl: async () => (await fetch(`${base}/crl/${ca}`)).bytes(),
       complaints: () => complaints,
       close,
@@ -154,20 +123,6 @@ export async function startDemoStack(
     await close();
     throw error;
   }
-}
-
-/** The same policies that the relay reads from countersign.yaml. */
-function policiesOf({ profiles, approval }: ClusterConfiguration): RelayOptions['policies'] {
-  return new Map(
-    [...profiles.values()].map(({ signerName, kind, attestation }) => [
-      signerName,
-      {
-        approval: approval.get(signerName) ?? 'manual',
-        kind,
-        ...(attestation === undefined ? {} : { attestation }),
-      },
-    ]),
-  );
 }
 
 /** Starts the stand-in API. The result writes a kubeconfig for its administrator or for a user, and returns its path. */

@@ -39,6 +39,8 @@ test.each([
   ['lambdas/sign/handler.ts', `import '../../lib/stack.ts'`],
   ['cli/commands/ca.ts', `import '../../lambdas/sign/handler.ts'`],
   ['cli/commands/ca.ts', `import '../../lib/application.ts'`],
+  ['cli/start/dev.ts', `await import('../../dev/serve/dev-server.ts')`],
+  ['cli/world.ts', `await import('../dev/demo/stack.ts')`],
   ['kubelet-authenticator/main.ts', `import '@kubernetes/client-node'`],
   ['kubelet-authenticator/credential/obtain.ts', `await import('@aws-sdk/client-sts')`],
   ['kubelet-authenticator/credential/obtain.ts', `import '../../cli/commands/ca.ts'`],

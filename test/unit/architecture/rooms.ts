@@ -109,6 +109,7 @@ export const rooms: readonly Room[] = [
   { path: 'cli/kubeadm', purpose: "certificates for kubeadm's control plane: signed and renewed on its machines" },
   { path: 'cli/commands', purpose: 'one file for each command' },
   { path: 'cli/relay', purpose: 'Helm values for the relay of a deployed cluster' },
+  { path: 'cli/start', purpose: 'the way in: a first countersign.yaml, a signing side on this machine' },
   { path: 'cli/requests', purpose: 'the requests of a cluster: listed, shown, approved, denied' },
   { path: 'cli/ca', purpose: 'a CA whose certificate, or key too, comes from outside' },
   { path: 'cli/preflight', purpose: 'what a deployment needs from the AWS account: one check a row' },

@@ -35,6 +35,7 @@ export async function run(
         | 'openRevocations'
         | 'openTrace'
         | 'stackOutputs'
+        | 'serveDev'
         | 'userName'
       >
     >;

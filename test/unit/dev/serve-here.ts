@@ -1,4 +1,7 @@
-import { main } from '../../../dev/serve.ts';
+import { main } from '../../../cli/main.ts';
+import type { Io } from '../../../cli/runtime/io.ts';
+import { processIo } from '../../../cli/world.ts';
+import { serveDev } from '../../../dev/serve/dev-server.ts';
 
 export interface ServedHere {
   readonly output: () => string;
@@ -15,7 +18,13 @@ export async function serveHere(...args: readonly string[]): Promise<ServedHere>
     output += text;
     if (output.includes('Stop with Ctrl-C')) listening.resolve();
   };
-  const ended = main(['--port', '0', ...args], { out, err: (text) => (errors += text) }, () => stopping.promise);
+  const io: Io = {
+    ...processIo(),
+    out,
+    err: (text) => void (errors += text),
+    serveDev: (settings) => serveDev(settings, io, () => stopping.promise),
+  };
+  const ended = main(['dev', '--port', '0', ...args], io);
   await Promise.race([listening.promise, ended]);
   if (!output.includes('Stop with Ctrl-C')) throw new Error(`serve ended: ${errors}`);
   return {

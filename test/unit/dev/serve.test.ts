@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { loadEmbeddedCa } from '../../../adapters/embedded/authority.ts';
-import { main } from '../../../dev/serve.ts';
+import { run as runCli } from '../cli/run.ts';
 import { csrFixture } from '../lambdas/sign/stack.ts';
 import { serveHere } from './serve-here.ts';
 
@@ -189,24 +189,26 @@ describe('npm run dev', () => {
 describe('wrong arguments', () => {
   afterEach(() => vi.unstubAllEnvs());
   async function say(args: readonly string[]): Promise<{ code: number; output: string; errors: string }> {
-    let [output, errors] = ['', ''];
-    const code = await main(args, { out: (text) => (output += text), err: (text) => (errors += text) });
-    return { code, output, errors };
+    const { code, out, err } = await runCli(['dev', ...args]);
+    return { code, output: out, errors: err };
   }
 
   test.each([
     [['--help'], 0, ''],
-    [['--port', 'x'], 2, /--port x: not a port number/],
-    [['--port', '65536'], 2, /not a port number/],
-    [['--cluster', 'Demo'], 2, /--cluster Demo: not a DNS label/],
-    [['--cluster', '../x'], 2, /not a DNS label/],
-    [['--max-ttl', 'forever'], 2, /--max-ttl forever: not a duration/],
+    [['--port', 'x'], 2, /--port <port>' argument 'x' is invalid. Not a port number/],
+    [['--port', '65536'], 2, /Not a port number/],
+    [['--cluster', 'Demo'], 2, /'Demo' is invalid. Not a DNS label/],
+    [['--cluster', '../x'], 2, /Not a DNS label/],
+    [['--max-ttl', 'forever'], 2, /'forever' is invalid. It must look like 30d/],
     [['--max-ttl', '59s'], 2, /at least 60s/],
-    [['--colour'], 2, /Unknown option '--colour'/],
-    [['something'], 2, /Unexpected argument/],
-    [['--config', '/nonexistent.yaml'], 3, /no such file/],
+    [['--colour'], 2, /unknown option '--colour'/],
+    [['something'], 2, /too many arguments/],
+    [['--config', '/nonexistent.yaml'], 4, /there is no file \/nonexistent.yaml/],
     [['--config', 'package.json', '--max-ttl', '1h'], 2, /--max-ttl/],
+    [['--data', ''], 2, /It names nothing/],
     [['--data', '/dev/null/x'], 3, /\/dev\/null/],
+    [['--config', 'examples/countersign.yaml', '--cluster', 'gone'], 4, /has no cluster gone\n.*it has staging, prod/],
+    [['--config', 'examples/countersign.yaml', '--write-kubeconfig', 'x'], 2, /several\n.*one of staging, prod/],
   ] as const)('%j ends with %d and says why', async (args, code, message) => {
     const answer = await say(args);
     expect(answer.code).toBe(code);

@@ -1,7 +1,7 @@
 /** The npm package of the command line, installed into an empty folder as a user installs it. */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -15,6 +15,7 @@ import { temporaryFolder } from '../../../harness/processes/processes.ts';
 import { requireTools, toolPath } from '../../../tools/tools.ts';
 
 const { skip } = await requireTools('kubectl');
+const root = resolve(import.meta.dirname, '../../../..');
 const folder = temporaryFolder('cli-package');
 const home = join(folder.path, 'user');
 const installed = join(home, 'node_modules/countersign');
@@ -60,7 +61,7 @@ test('is installed without the network, without dependencies and without scripts
 test('holds the command line, and nothing of the functions, the nodes, the deployment and the tests', () => {
   expect(made.sources).toContain('cli/main.ts');
   expect(intruders(made.sources)).toEqual([]);
-  for (const source of ['lambdas/sign/handler.ts', 'lib/app.ts', 'test/main.ts', 'dev/serve.ts'])
+  for (const source of ['lambdas/ca/main.ts', 'lib/app.ts', 'test/main.ts', 'dev/serve.ts', 'dev/demo/stack.ts'])
     expect(intruders([source])).toEqual([source]);
   const named = readFileSync(join(installed, 'licenses.txt'), 'utf8');
   for (const name of made.packages.keys()) expect(named).toContain(name);
@@ -151,6 +152,21 @@ describe.each(programs)('%s', (label, found) => {
     expect(explained).toMatchObject({ code: 5, stdout: '' });
     expect(explained.stderr).toContain('127.0.0.1:9');
   });
+});
+
+test('serves clusters with attestation on EC2', async () => {
+  const child = spawn(
+    process.execPath,
+    [join(installed, 'bin/countersign.mjs'), 'dev', '--port', '0', '--config', join(root, 'examples/attestation.yaml')],
+    { stdio: ['ignore', 'pipe', 'inherit'], env: { PATH: '', AWS_REGION: 'eu-central-1' } },
+  );
+  let printed = '';
+  for await (const text of child.stdout) {
+    printed += String(text);
+    if (printed.includes('Stop with Ctrl-C')) child.kill('SIGINT');
+  }
+  expect(printed).toMatch(/\/v1\/clusters\/prod\/attest\n/);
+  expect(printed).toContain('stopping');
 });
 
 test.skipIf(skip)('is a plugin of kubectl', async () => {

@@ -1,8 +1,7 @@
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readRegionCertificates } from '../../../../adapters/aws/region-certificates.ts';
 import { awsRegionPins } from '../../../../core/attestation/aws/region-pins.ts';
 import { partitionOf } from '../../../../core/attestation/aws/partition.ts';
@@ -13,8 +12,7 @@ const packaged = join(import.meta.dirname, '../../../../node_modules/aws-instanc
 /** Pinned, and not in the package: operators bring them. */
 const missing = ['ap-east-2', 'ap-southeast-6', 'eusc-de-east-1'];
 const none = new Map<string, readonly string[]>();
-const folder = mkdtempSync(join(tmpdir(), 'countersign-regions-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const pemOf = (region: string): string => readFileSync(join(packaged, `${region}.pem`), 'utf8');
 
 const own = toPem('CERTIFICATE', createRegionKey().certificate);
 
@@ -71,16 +69,15 @@ describe('readRegionCertificates', () => {
   });
 
   test('refuses a package that brings another certificate than the one pinned', () => {
-    writeFileSync(join(folder, 'eu-central-1.pem'), readFileSync(join(packaged, 'us-east-1.pem')));
-    expect(() => readRegionCertificates({ regions: ['eu-central-1'], certificates: none }, { folder })).toThrow(
+    const swapped = { packaged: { 'eu-central-1': pemOf('us-east-1') } };
+    expect(() => readRegionCertificates({ regions: ['eu-central-1'], certificates: none }, swapped)).toThrow(
       'the certificate of region eu-central-1 is not the one pinned',
     );
   });
 
   test('refuses a certificate for which there is no pin', () => {
-    writeFileSync(join(folder, 'eu-west-1.pem'), readFileSync(join(packaged, 'eu-west-1.pem')));
-    const pins = new Map([['eu-central-1', '00']]);
-    expect(() => readRegionCertificates({ regions: ['eu-west-1'], certificates: none }, { folder, pins })).toThrow(
+    const options = { packaged: { 'eu-west-1': pemOf('eu-west-1') }, pins: new Map([['eu-central-1', '00']]) };
+    expect(() => readRegionCertificates({ regions: ['eu-west-1'], certificates: none }, options)).toThrow(
       'no certificate is known',
     );
   });
