@@ -1,4 +1,4 @@
-/** The part of a cluster that can be deleted and deployed again at any time: functions, front doors, alarms. */
+/** The part of a cluster that can be deleted and deployed again at any time: functions, endpoints, alarms. */
 import { Arn, Aws, Stack } from 'aws-cdk-lib';
 import type { IDomainName } from 'aws-cdk-lib/aws-apigatewayv2';
 import type { Alarm, Metric, MetricOptions } from 'aws-cdk-lib/aws-cloudwatch';
@@ -29,7 +29,7 @@ export interface SigningClusterProps {
 }
 
 /**
- * The service of a cluster: functions, front doors, alarms. It holds nothing that cannot be made again: its stack can be
+ * The service of a cluster: functions, endpoints, alarms. It holds nothing that cannot be made again: its stack can be
  * deleted and deployed again while the `SigningState` stays.
  *
  * Functions and the caller role have the name of the cluster in their names, so an account has one cluster of a name.
@@ -65,7 +65,7 @@ export class SigningCluster extends Construct {
   readonly jwtSignUrl: string | undefined;
 
   /**
-   * The DNS names of `access.iam.domain` and `access.jwt.domain`, by way in. The DNS record of each is an alias or CNAME of its
+   * The DNS names of `access.iam.domain` and `access.jwt.domain`, by authentication method. The DNS record of each is an alias or CNAME of its
    * `regionalDomainName`, and yours to make.
    */
   readonly domains: ReadonlyMap<'iam' | 'jwt', IDomainName>;

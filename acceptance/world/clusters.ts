@@ -1,4 +1,4 @@
-/** The two clusters of a run, which together have every way in, and a service account of ours. */
+/** The two clusters of a run, which together have every authentication method, and a service account of ours. */
 import { randomUUID } from 'node:crypto';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { parseConfiguration } from '../../core/configuration/parse.ts';

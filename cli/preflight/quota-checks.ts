@@ -61,7 +61,7 @@ export async function checkSignatures({ view, region, clusters }: Site): Promise
         .reduce((sum, { deployment: { access, limits } }) => sum + doors(access) * (limits.throttle?.rate ?? 0), 0);
       const row = {
         id: 'kms',
-        check: `KMS signs ${rate} times a second with ${family} keys, as often as front doors let through`,
+        check: `KMS signs ${rate} times a second with ${family} keys, as often as endpoints let through`,
       } as const;
       const code = signatureQuotas[family];
       const quota = await ask(view.quota('kms', code), 'servicequotas:GetServiceQuota');

@@ -75,10 +75,10 @@ function checkActive(record: IdentityRecord | undefined, { nodeName, registeredA
       'Revoked',
       'this machine was retired since it was let in: its node name passed to another machine',
     );
-  if (record.nodeName !== nodeName) return violation('Revoked', 'this machine was registered anew under another name');
+  if (record.nodeName !== nodeName) return violation('Revoked', 'this machine was registered again under another name');
   // A reset invalidates earlier verdicts, even if the same machine is registered again: it may have another key or disk.
   if (record.firstSeen !== registeredAt)
-    return violation('Revoked', 'this machine was registered anew since it was let in');
+    return violation('Revoked', 'this machine was registered again since its request was approved');
   return undefined;
 }
 

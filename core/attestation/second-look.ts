@@ -117,12 +117,12 @@ export interface RestartQuestion {
 export function checkRestarted({ record, spkiSha256, startedAt, window, now }: RestartQuestion): Declined | undefined {
   // Each use of the machine updates the recorded start, so after this start the machine still used its old key.
   if (startedAt === undefined || record.startedAt === undefined || !(startedAt > record.startedAt))
-    return reuse('was not started anew since it was last seen with that one');
+    return reuse('was not started again since it was last seen with that one');
   if (!(startedAt - now <= clockLeeway)) return reuse('has a start time in the future');
   if (!(now - startedAt <= window)) return reuse(`was started more than ${window / minute} minutes ago`);
   const { restart } = record;
   if (restart === undefined || restart.startedAt !== startedAt) {
-    const message = 'a machine that was started anew requests another key; it is looked at a second time';
+    const message = 'a machine that was started again requests another key; it is looked at a second time';
     const first = { startedAt, since: now, spkiSha256, contested: false };
     return { ...secondLook(message), observed: nextRevision({ ...record, restart: first }) };
   }

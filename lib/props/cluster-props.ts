@@ -91,7 +91,7 @@ export interface ClusterProps {
   readonly frontDoor?: 'httpApi' | 'functionUrl';
 
   /**
-   * Who may call. Deployed clusters need at least one way in.
+   * Who may call. Deployed clusters need at least one authentication method.
    */
   readonly access: ClusterAccess;
 
@@ -125,7 +125,7 @@ export interface ClusterProps {
   readonly keys?: ClusterKeys;
 
   /**
-   * Logs of functions and front door.
+   * Logs of functions and endpoint.
    *
    * @default - the defaults of its properties
    */

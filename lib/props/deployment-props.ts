@@ -33,7 +33,7 @@ export interface IamAccess {
   readonly everyNodeMayAskForCertificates?: readonly string[];
 
   /**
-   * A DNS name of yours for the HTTP API of this way in, besides the one that AWS gives.
+   * A DNS name of yours for the HTTP API of this authentication method, besides the one that AWS gives.
    *
    * @default - none
    */
@@ -43,7 +43,7 @@ export interface IamAccess {
 /** A DNS name of the operator’s for an HTTP API. */
 export interface DomainProps {
   /**
-   * The name. Required; another one for each way in.
+   * The name. Required; another one for each authentication method.
    */
   readonly name: string;
 
@@ -80,7 +80,7 @@ export interface JwtAccess {
   readonly jwks?: string;
 
   /**
-   * A DNS name of yours for the HTTP API of this way in, besides the one that AWS gives.
+   * A DNS name of yours for the HTTP API of this authentication method, besides the one that AWS gives.
    *
    * @default - none
    */
@@ -100,7 +100,7 @@ export interface ClusterLimits {
   /**
    * What the front door lets through. Not with `frontDoor: functionUrl`, which cannot throttle.
    *
-   * @default - the defaults of its properties, where the front door can throttle
+   * @default - the defaults of its properties, where the endpoint can throttle
    */
   readonly throttle?: ThrottleProps;
 
@@ -113,10 +113,10 @@ export interface ClusterLimits {
   readonly inFlightPerRequester?: number;
 }
 
-/** What a front door lets through. */
+/** How many calls an endpoint lets through. */
 export interface ThrottleProps {
   /**
-   * Calls a second by each way in; each may be one signature of KMS.
+   * Calls a second by each authentication method; each may be one signature of KMS.
    *
    * @default - 200
    */
@@ -181,7 +181,7 @@ export interface ClusterKeys {
   readonly importers?: readonly string[];
 }
 
-/** Logs of functions and front doors. */
+/** Logs of functions and endpoints. */
 export interface ClusterLogs {
   /**
    * How long they are kept.

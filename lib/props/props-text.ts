@@ -53,10 +53,10 @@ const interfaces: Readonly<Record<string, readonly [name: string, text: string]>
   'access.iam.domain': ['DomainProps', 'A DNS name of the operator’s for an HTTP API.'],
   'access.jwt.domain': ['DomainProps', 'A DNS name of the operator’s for an HTTP API.'],
   limits: ['ClusterLimits', 'How much the cluster may use.'],
-  'limits.throttle': ['ThrottleProps', 'What a front door lets through.'],
+  'limits.throttle': ['ThrottleProps', 'How many calls an endpoint lets through.'],
   alarms: ['ClusterAlarms', 'When alarms are raised, and where they are sent.'],
   keys: ['ClusterKeys', 'Who administers the CA keys.'],
-  logs: ['ClusterLogs', 'Logs of functions and front doors.'],
+  logs: ['ClusterLogs', 'Logs of functions and endpoints.'],
   aws: ['ClusterPlace', 'Where the stacks are.'],
 };
 
@@ -82,7 +82,7 @@ const ownDefaults: Readonly<Record<string, string>> = {
   'profiles.*.sans': ofProperties,
   'attestation.aws.instance': ofProperties,
   limits: ofProperties,
-  'limits.throttle': `${ofProperties}, where the front door can throttle`,
+  'limits.throttle': `${ofProperties}, where the endpoint can throttle`,
   alarms: ofProperties,
   keys: ofProperties,
   logs: ofProperties,

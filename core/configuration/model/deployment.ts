@@ -4,7 +4,7 @@ import type { DeploymentInput } from '../schema/deployment.ts';
 export interface DeploymentConfiguration extends Pick<DeploymentInput, 'frontDoor' | 'alarms' | 'dashboard' | 'keys'> {
   readonly account?: string;
   readonly region?: string;
-  /** Of the HTTP APIs, by way in. */
+  /** Of the HTTP APIs, by authentication method. */
   readonly domains?: { readonly iam?: Domain; readonly jwt?: Domain };
   readonly access: { readonly iam?: { readonly principals: readonly string[] }; readonly jwt?: JwtAccess };
   /** `throttle` applies to each HTTP API; a function URL has no throttle. The relay enforces `inFlightPerRequester`, AWS the others. */

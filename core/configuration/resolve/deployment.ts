@@ -170,7 +170,7 @@ function checkKmsQuota(
       sums.set(pool, after);
       if (before <= kmsSignaturesPerSecond && after > kmsSignaturesPerSecond)
         at(name, 'limits', 'throttle', 'rate').warning(
-          `up to here the front doors of one account and region let through ${after} calls a second; KMS signs ${kmsSignaturesPerSecond} unless AWS raised the quota`,
+          `up to here the endpoints of one account and region let through ${after} calls a second; KMS signs ${kmsSignaturesPerSecond} unless AWS raised the quota`,
         );
     }
   }

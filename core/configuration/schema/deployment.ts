@@ -28,7 +28,7 @@ const domain = z
     )
       .max(253)
       .exactOptional()
-      .describe('The name. Required; another one for each way in.'),
+      .describe('The name. Required; another one for each authentication method.'),
     certificate: matching(
       /^arn:aws(-[a-z]+)*:acm:[a-z0-9-]+:[0-9]{12}:certificate\/[\w-]+$/,
       'must be the ARN of a certificate of ACM, such as arn:aws:acm:eu-central-1:111122223333:certificate/…',
@@ -37,7 +37,9 @@ const domain = z
       .describe('ARN of a certificate of ACM for this name, in the region of the stacks. Required.'),
   })
   .exactOptional()
-  .describe('A DNS name of yours for the HTTP API of this way in, besides the one that AWS gives. Default: none.');
+  .describe(
+    'A DNS name of yours for the HTTP API of this authentication method, besides the one that AWS gives. Default: none.',
+  );
 
 const jwt = z.strictObject({
   issuer: matching(/^https:\/\/[^\s?#@]+$/, 'must be an https URL without user, query or fragment')
@@ -89,7 +91,9 @@ const access = z.strictObject({
 });
 
 export const throttle = z.strictObject({
-  rate: count(1, 10_000).default(200).describe('Calls a second by each way in; each may be one signature of KMS.'),
+  rate: count(1, 10_000)
+    .default(200)
+    .describe('Calls a second by each authentication method; each may be one signature of KMS.'),
   burst: count(1, 5000).default(400).describe('Calls at once before the rate begins to hold.'),
 });
 
@@ -157,7 +161,7 @@ export const deploymentShape = {
     .enum(['httpApi', 'functionUrl'])
     .default('httpApi')
     .describe('How the sign function is reached: by an API Gateway HTTP API, or by a Lambda function URL.'),
-  access: access.prefault({}).describe('Who may call. Deployed clusters need at least one way in.'),
+  access: access.prefault({}).describe('Who may call. Deployed clusters need at least one authentication method.'),
   limits: limits.prefault({}).describe('How much the cluster may use.'),
   alarms: alarms.prefault({}).describe('When alarms are raised, and where they are sent.'),
   dashboard: z
@@ -167,7 +171,7 @@ export const deploymentShape = {
       'Whether the stack has a CloudWatch dashboard. An account has three for nothing; a further one costs more than the rest of an idle cluster.',
     ),
   keys: keys.prefault({}).describe('Who administers the CA keys. None of these principals can sign with them.'),
-  logs: logs.prefault({}).describe('Logs of functions and front door.'),
+  logs: logs.prefault({}).describe('Logs of functions and endpoint.'),
   aws: aws.prefault({}).describe('Where the stacks are.'),
 };
 

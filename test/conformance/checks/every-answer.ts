@@ -18,7 +18,7 @@ function every(world: World, look: (answer: Answer) => readonly string[]): Findi
   const others = world.answers.length - ours.length;
   return {
     problems: [...counts].map(([line, count]) => (count === 1 ? line : `${line} (${count} times)`)),
-    note: `${ours.length} answers${others > 0 ? `, and ${others} of the front door, which are not checked` : ''}`,
+    note: `${ours.length} answers${others > 0 ? `, and ${others} of API Gateway or the Function URL, which are not checked` : ''}`,
   };
 }
 

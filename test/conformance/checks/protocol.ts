@@ -131,7 +131,7 @@ export const protocolChecks: readonly Check[] = [
   },
   {
     id: 'unknown-cluster',
-    rule: 'the path of another cluster is answered 404, or 403 by a front door that checks callers by path',
+    rule: 'the path of another cluster is answered 404, or 403 by an endpoint that checks callers by path',
     source: 'docs/signing-api.md',
     async run(world) {
       const unknown = `no-such-${randomBytes(4).toString('hex')}`;
@@ -152,7 +152,7 @@ export const protocolChecks: readonly Check[] = [
   },
   {
     id: 'wrong-method',
-    rule: 'a method that the path does not have is answered 405 or 404, or 403 by a front door that checks callers by path',
+    rule: 'a method that the path does not have is answered 405 or 404, or 403 by an endpoint that checks callers by path',
     source: 'docs/signing-api.md; RFC 9110 §15.5.6',
     async run(world) {
       const calls: readonly Call[] = [

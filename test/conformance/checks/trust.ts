@@ -91,7 +91,7 @@ export const trustChecks: readonly Check[] = [
   },
   {
     id: 'trust-bundle-ca',
-    rule: 'GET …/trust-bundle/{ca} is that CA alone; an unknown name is answered 404 (403 by a front door)',
+    rule: 'GET …/trust-bundle/{ca} is that CA alone; an unknown name is answered 404 (403 by API Gateway)',
     source: 'docs/signing-api.md; CAs of one cluster may be trusted by different parties',
     needs: ['healthz'],
     async run(world) {

@@ -138,17 +138,17 @@ describe.skipIf(skip || noKubeadmPlane)('docs/kubeadm.md', () => {
     expect(Number(await page.run('published'))).toBe(count + 1);
   });
 
-  test('3. the in-tree signer is off; tokens and approvals go on', async () => {
-    expect(await page.run('controller-manager')).toContain('--controllers=*,bootstrapsigner,tokencleaner,-csrsigning');
-    expect(await restartControllerManager()).toEqual(['csrapproving', 'bootstrapsigner', 'tokencleaner']);
-  });
-
-  test('4. the relay, by the chart of docs/deploy.md', async () => {
+  test('3. the relay, by the chart of docs/deploy.md', async () => {
     writeFileSync(join(operatorFolder, 'relay-values.yaml'), relayValues());
     const first = stepText('docs/deploy.md', 'relay').replace(rollout, noNode);
     expect(await operator.execute(first)).toContain('STATUS: deployed');
     expect(await page.run('relay', { [rollout]: noNode })).toContain('REVISION: 2');
     relay = await startRelay({ kubeconfig: await relayKubeconfig(plane), endpoint: signer.url });
+  });
+
+  test('4. the in-tree signer is off; tokens and approvals go on', async () => {
+    expect(await page.run('controller-manager')).toContain('--controllers=*,bootstrapsigner,tokencleaner,-csrsigning');
+    expect(await restartControllerManager()).toEqual(['csrapproving', 'bootstrapsigner', 'tokencleaner']);
   });
 
   test('5. verify: the certificate is of the new CA, and logs in', async () => {

@@ -39,7 +39,7 @@ const threats = {
   'swap the root volume of a node': ['IdentityNotAllowed'],
   'race two first uses': ['TofuNodeTaken', 'TofuReuse'],
   'use a verdict for another request': ['UidReused'],
-  'be let in, and be found out before it is signed': ['Revoked', 'Locked'],
+  'be approved, and then be removed before sign issues the certificate': ['Revoked', 'Locked'],
   "ask for a serving certificate with another machine's address, a service's name or the control plane's": [
     'NameNotOwned',
     'NameReserved',

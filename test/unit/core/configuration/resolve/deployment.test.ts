@@ -369,7 +369,7 @@ describe('worth a second look', () => {
     `  ${name}: {cas: {ca: {keySpec: ${keySpec}, subject: {commonName: CA}}}, profiles: {kubernetes.io/kubelet-serving: {}}, ${iam}, limits: {throttle: {rate: ${rate}}}, aws: {account: '${account}'}}\n`;
   const here = `${iam}\naws: {account: '111122223333'}\nlimits: {throttle: {rate: 600}}`;
   const told = (name: string, calls: number, line: number) =>
-    `${line} clusters.${name}.limits.throttle.rate: up to here the front doors of one account and region let through ${calls} calls a second; KMS signs 1000 unless AWS raised the quota`;
+    `${line} clusters.${name}.limits.throttle.rate: up to here the endpoints of one account and region let through ${calls} calls a second; KMS signs 1000 unless AWS raised the quota`;
 
   test.each([
     ['just the quota', here, other('b', 'P-256', 400, '111122223333'), []],

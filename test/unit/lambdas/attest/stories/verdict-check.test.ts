@@ -31,7 +31,7 @@ async function letIn(world: World, asked: Asked = {}): Promise<object> {
 
 describe('a record that was reset, and the machine registered anew', () => {
   test.each([
-    ['with another key', {}, 'anew since'],
+    ['with another key', {}, 'again since'],
     ['under another name', { node: 'node-2' }, 'another name'],
   ] as const)('%s: what was let in before gets nothing more', async (_, asked, words) => {
     const world = await start();

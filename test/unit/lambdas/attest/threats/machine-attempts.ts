@@ -151,7 +151,7 @@ export const machineAttempts = {
       { store: oneVerdictForAll },
     ),
   },
-  'be let in, and be found out before it is signed': {
+  'be approved, and then be removed before sign issues the certificate': {
     'its machine locked': refused('Locked', (scene) => letInAnd(scene, lockIt)),
     'its record reset': refused('Revoked', (scene) => letInAnd(scene, resetIt), { attested: 'approve' }),
     'its record reset, and its machine back with another key': refused(
