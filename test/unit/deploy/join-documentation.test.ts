@@ -1,8 +1,12 @@
 /** docs/join.md and examples/join: each flag exists, and each file can be read by the program that it is for. */
-import { readFileSync, readdirSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { spkiPin } from '../../../core/kubernetes/cluster-info.ts';
+import { temporaryFolder } from '../../harness/processes/processes.ts';
+import { newKey } from '../../harness/x509/requests.ts';
 import { planOf } from '../../../kubelet-authenticator/join/join-flags.ts';
 import { joinHelp } from '../../../kubelet-authenticator/join/join-options.ts';
 import { placesOf } from '../../../kubelet-authenticator/join/join-files.ts';
@@ -67,6 +71,18 @@ test('every flag the page names is in the help, and every file it names is writt
       true,
     ]);
   for (const path of Object.values(placesOf('/x'))) expect(page).toContain(`\`${path.slice(3)}\``);
+});
+
+test.each(['P-256', 'RSA-2048'] as const)('the command for the hash gives what join compares, %s', async (kind) => {
+  const [, command = ''] = /```sh\n(openssl x509 [^\n]*)\n```/.exec(page) ?? [];
+  const { keyPem, spki } = newKey(kind);
+  const { path, remove } = temporaryFolder('ca-hash');
+  onTestFinished(remove);
+  const [key, file] = ['ca.key', 'ca.crt'].map((name) => join(path, name)) as [string, string];
+  writeFileSync(key, keyPem);
+  execFileSync('openssl', ['req', '-x509', '-key', key, '-subj', '/CN=kubernetes', '-out', file]);
+  const printed = execFileSync('sh', ['-c', command.replace('/etc/kubernetes/pki/ca.crt', file)], { encoding: 'utf8' });
+  expect(spkiPin(spki)).toBe(`sha256:${printed.trim().split(' ').at(-1)}`);
 });
 
 test('the page links to every example', () => {
