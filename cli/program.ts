@@ -16,7 +16,7 @@ import { kubeadmCommands } from './kubeadm/command.ts';
 import { lockCommands } from './commands/lock.ts';
 import { machinesCommands } from './commands/machines.ts';
 import { relayCommands } from './relay/command.ts';
-import { reportCommand } from './commands/report.ts';
+import { reportCommand } from './report/command.ts';
 import { revocationCommands } from './revocation/command.ts';
 import { rotateCommand } from './rotation/command.ts';
 import { tofuCommands } from './commands/tofu.ts';

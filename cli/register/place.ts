@@ -34,7 +34,7 @@ export function addRegisterOptions(command: CliCommand): CliCommand {
     .option('--region <name>', 'AWS region of its stack (default: as for the aws command line)');
 }
 
-function registerPlace(flags: RegisterFlags, io: Io): RegisterPlace {
+export function registerPlace(flags: RegisterFlags, io: Io): RegisterPlace {
   const { data, region } = flags;
   if (data !== undefined) return { kind: 'embedded', folder: data };
   const cluster = flags.cluster ?? (io.environment['COUNTERSIGN_CLUSTER'] || undefined);

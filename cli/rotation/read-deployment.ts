@@ -42,7 +42,7 @@ async function deployed(flags: DeploymentFlags, io: Io): Promise<Deployment> {
   return decodeDeployment(deployment as EncodedDeployment);
 }
 
-async function findIn(folder: string, name: string): Promise<Pick<RotatingCa, 'record' | 'fault'>> {
+export async function findIn(folder: string, name: string): Promise<Pick<RotatingCa, 'record' | 'fault'>> {
   try {
     const found = await findEmbeddedCa(folder, name);
     if (found === undefined) return { fault: `there is no CA ${name} in ${folder} yet` };

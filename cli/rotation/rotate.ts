@@ -58,7 +58,7 @@ export async function rotate(flags: RotateFlags, io: Io): Promise<ExitCode> {
 }
 
 /** Certificates of earlier configurations may live longer than today's permit: --days. */
-function daysOf({ profiles }: Deployment): number {
+export function daysOf({ profiles }: Deployment): number {
   return Math.max(leastDays, ...profiles.map(({ maxTtlSeconds }) => Math.ceil((maxTtlSeconds * 1_000) / day)));
 }
 

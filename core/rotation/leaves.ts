@@ -106,7 +106,7 @@ function holderFrom(entry: CertificateEntry): Omit<Holder, 'certificates' | 'ren
   return { signerName, holder: holderOf(entry), node: nodeName !== undefined, serial, notAfter };
 }
 
-function holderOf({ nodeName, commonName, sans, uid }: CertificateEntry): string {
+export function holderOf({ nodeName, commonName, sans, uid }: CertificateEntry): string {
   const [name] = [...sans.dns, ...sans.ip, ...sans.email, ...sans.uri];
   return nodeName ?? (commonName || (name ?? uid));
 }

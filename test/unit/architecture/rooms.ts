@@ -104,6 +104,9 @@ export const rooms: readonly Room[] = [
   { path: 'kubelet-authenticator/settings', purpose: 'flags and environment' },
 
   { path: 'cli', purpose: 'the command line of the operator' },
+  { path: 'cli/report', purpose: 'what needs an operator: read from the records, the ledger, the CAs and the cluster' },
+  { path: 'cli/report/page', purpose: 'the report as one HTML file that loads nothing' },
+  { path: 'cli/report/model', purpose: 'the report as a value, from what was read; pure' },
   { path: 'cli/rotation', purpose: 'how far the replacement of a CA is, for an operator: read from three places' },
   { path: 'cli/revocation', purpose: 'revokes certificates, and shows what the API server is told' },
   { path: 'cli/kubeadm', purpose: "certificates for kubeadm's control plane: signed and renewed on its machines" },

@@ -19,6 +19,7 @@ export const testRooms: Readonly<Record<string, string>> = {
   'harness/stack': 'relay, handlers and stores together, as processes or in one process',
   'harness/attestation': 'machines that attest, and what attests them',
   'harness/node': 'a node with kubelet-authenticator',
+  'harness/report': 'what a report is made of, and a browser that shows its page',
   'harness/x509': 'keys, requests and certificates',
   'harness/processes': 'processes, ports, proxies',
   'harness/determinism': 'virtual time, seeded randomness, sizes by tier, counted steps',

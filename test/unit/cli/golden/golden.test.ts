@@ -52,7 +52,6 @@ const elsewhere: Readonly<Record<string, string>> = {
   'machines remove': 'test/unit/cli/commands/machines.test.ts',
   'machines ek': 'test/unit/cli/commands/machines-ek.test.ts',
   'machines pcrs': 'test/unit/cli/commands/machines-pcrs.test.ts',
-  report: 'test/unit/cli/commands/report.test.ts',
   'token create': 'test/suites/control-plane/join/token.test.ts',
   'token list': 'test/suites/control-plane/join/token.test.ts',
   'token delete': 'test/suites/control-plane/join/token.test.ts',
