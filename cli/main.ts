@@ -13,6 +13,7 @@ export async function main(argv: readonly string[], unescaped: Io): Promise<Exit
     ...unescaped,
     out: (text) => unescaped.out(unescaped.colours ? coloured(escapeHidden(text)) : escapeHidden(text)),
     err: (text) => unescaped.err(escapeHidden(text)),
+    outFields: (fields) => unescaped.outFields(fields.map((field) => escapeHidden(field))),
   };
   let code: ExitCode = exitCodes.ok;
   const program = countersignProgram(io, (given) => {

@@ -19,6 +19,7 @@ import { relayCommands } from './relay/command.ts';
 import { reportCommand } from './report/command.ts';
 import { revocationCommands } from './revocation/command.ts';
 import { rotateCommand } from './rotation/command.ts';
+import { shellCommands } from './shell/command.ts';
 import { tofuCommands } from './commands/tofu.ts';
 import { tokenCommands } from './commands/token.ts';
 import { devCommand } from './start/dev.ts';
@@ -38,7 +39,7 @@ export function countersignProgram(io: Io, finish: (code: ExitCode) => void): Cl
   const program = new CliCommand('countersign', finish);
   program
     .description('Signs Kubernetes certificate requests with a CA key that no cluster holds.')
-    .version(version, '-V, --version', 'print the version')
+    .version(version, '-V, --version', 'print the version; countersign version prints more')
     .addHelpText('after', help)
     .exitOverride()
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) })
@@ -61,5 +62,6 @@ export function countersignProgram(io: Io, finish: (code: ExitCode) => void): Cl
   clusterCommands(program, io);
   awsCommands(program, io);
   traceCommand(program, io);
+  shellCommands(program, io);
   return program;
 }

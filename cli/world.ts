@@ -8,11 +8,20 @@ import { readdir } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 
+/** Put in by deploy/cli/build.ts; not declared in a checkout. */
+declare const COUNTERSIGN_COMMIT: string | undefined;
+
 export function processIo(): Io {
   return {
     out: (text) => void process.stdout.write(text),
+    outFields: (fields) => void process.stdout.write(`${fields.join('\t')}\n`),
     err: (text) => void process.stderr.write(text),
     colours: wantsColours(process.stdout.isTTY, process.env),
+    program: {
+      ...(typeof COUNTERSIGN_COMMIT === 'string' ? { commit: COUNTERSIGN_COMMIT } : {}),
+      node: process.versions.node,
+      platform: `${process.platform}-${process.arch}`,
+    },
     environment: process.env,
     now: () => Date.now(),
     randomBytes,

@@ -27,6 +27,7 @@ interface BundleOptions extends Pick<
   | 'target'
   | 'banner'
   | 'chunkNames'
+  | 'define'
   | 'inject'
   | 'minify'
   | 'splitting'
@@ -63,7 +64,7 @@ export async function bundle({ intruders, ...options }: BundleOptions): Promise<
 /** A program in one file. */
 export interface Script extends Built, Contents {}
 
-interface Program extends Pick<BundleOptions, 'inject' | 'minify' | 'intruders'> {
+interface Program extends Pick<BundleOptions, 'define' | 'inject' | 'minify' | 'intruders'> {
   readonly entry: string;
   readonly name: string;
 }

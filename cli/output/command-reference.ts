@@ -1,6 +1,6 @@
 /** The generated parts of docs/cli.md: the table of commands, and the reference with each command's arguments, options and examples. */
 import type { Argument, Option } from 'commander';
-import { CliCommand } from '../runtime/command.ts';
+import type { CliCommand } from '../runtime/command.ts';
 
 /** A command that does something, with the words that start it, such as `csr list`. */
 export interface NamedCommand {
@@ -10,14 +10,13 @@ export interface NamedCommand {
 
 /** In the order of --help. */
 export function leafCommands(program: CliCommand): readonly NamedCommand[] {
-  return program.commands.flatMap((command) => leavesOf(command, ''));
+  return program.subcommands().flatMap((command) => leavesOf(command, ''));
 }
 
-function leavesOf(command: unknown, before: string): readonly NamedCommand[] {
-  if (!(command instanceof CliCommand)) throw new Error('a command was not made by CliCommand');
+function leavesOf(command: CliCommand, before: string): readonly NamedCommand[] {
   const words = `${before}${command.name()}`;
-  if (command.commands.length === 0) return [{ words, command }];
-  return command.commands.flatMap((each) => leavesOf(each, `${words} `));
+  const below = command.subcommands();
+  return below.length === 0 ? [{ words, command }] : below.flatMap((each) => leavesOf(each, `${words} `));
 }
 
 const starts = { table: '<!-- commands: npm run cli-docs writes this table -->', reference: '## Reference\n' } as const;

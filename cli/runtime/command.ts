@@ -34,6 +34,12 @@ export class CliCommand extends Command {
     return parent instanceof CliCommand ? `${parent.words()} ${this.name()}` : this.name();
   }
 
+  /** Those that --help lists, without `help`. */
+  subcommands(): readonly CliCommand[] {
+    const listed = this.createHelp().visibleCommands(this);
+    return listed.filter((each) => each instanceof CliCommand && this.commands.includes(each)) as CliCommand[];
+  }
+
   override createCommand(name?: string): CliCommand {
     return new CliCommand(name, this.#finish);
   }

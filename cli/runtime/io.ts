@@ -131,12 +131,22 @@ export interface DevSettings {
   readonly standIn?: { readonly cluster: ClusterConfiguration; readonly kubeconfigFile: string };
 }
 
+/** What runs. `commit`: the one that the package was built from; absent in a checkout. `platform`: `linux-x64`. */
+export interface RunningProgram {
+  readonly commit?: string;
+  readonly node: string;
+  readonly platform: string;
+}
+
 /** Everything outside the program that commands use: `processIo` (world.ts), or the Io of a test. */
 export interface Io {
   out(text: string): void;
   err(text: string): void;
+  /** A line of standard output for programs: fields with tabs between them. */
+  outFields(fields: readonly string[]): void;
   /** Whether standard output is a terminal of someone who wants colours. */
   readonly colours: boolean;
+  readonly program: RunningProgram;
   readonly environment: Readonly<Record<string, string | undefined>>;
   now(): Instant;
   /** From a cryptographically secure source. */

@@ -8,7 +8,7 @@
  * Everything is bundled: the package has no dependencies and no scripts that run at its installation. Programs that are loaded on
  * demand, such as the AWS clients, are files of their own, so that `--help` reads a tenth of the package.
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { shown } from '../built.ts';
@@ -51,6 +51,7 @@ export async function buildCli(out: string): Promise<CliPackage> {
     banner: {
       js: "import { createRequire as nodeRequire } from 'node:module'; const require = nodeRequire(import.meta.url);",
     },
+    define: commitDefinition(),
     intruders,
   });
   rmSync(folder, { recursive: true, force: true });
@@ -59,6 +60,7 @@ export async function buildCli(out: string): Promise<CliPackage> {
     writeFileSync(path, code);
   }
   writeFileSync(join(folder, 'bin/countersign.mjs'), starter, { mode: 0o755 });
+  writeFileSync(join(folder, 'bin/kubectl_complete.mjs'), completer, { mode: 0o755 });
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest(), undefined, 2)}\n`);
   writeFileSync(join(folder, 'licenses.txt'), licenses(contents.packages));
   copyFileSync(join(import.meta.dirname, 'README.md'), join(folder, 'README.md'));
@@ -72,9 +74,24 @@ export function buildCliScript(out: string): Promise<Script> {
     entry: 'cli/countersign.ts',
     name: 'countersign.cjs',
     inject: ['reflect-metadata'],
+    define: commitDefinition(),
     intruders,
   });
 }
+
+/** What `countersign version` prints; nothing outside a checkout. `-dirty`: with changes that no commit has. */
+function commitDefinition(): Readonly<Record<string, string>> {
+  const args = ['describe', '--always', '--dirty', '--abbrev=12', '--exclude=*'];
+  const { status, stdout } = spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  return status === 0 ? { COUNTERSIGN_COMMIT: JSON.stringify(stdout.trim()) } : {};
+}
+
+/** kubectl calls the program of this name for completions of its plugin, with the words that were typed. */
+const completer = `#!/usr/bin/env node
+import process from 'node:process';
+process.argv.splice(2, 0, '__complete', '--');
+await import('./countersign.mjs');
+`;
 
 /** Plain JavaScript without syntax of this decade, so that an old Node can say what is wrong. */
 const starter = `#!/usr/bin/env node
@@ -108,7 +125,11 @@ function manifest(): object {
     type: 'module',
     engines: { node: `>=${oldestNode}` },
     // kubectl finds a plugin by its name: \`kubectl countersign …\`.
-    bin: { countersign: 'bin/countersign.mjs', 'kubectl-countersign': 'bin/countersign.mjs' },
+    bin: {
+      countersign: 'bin/countersign.mjs',
+      'kubectl-countersign': 'bin/countersign.mjs',
+      'kubectl_complete-countersign': 'bin/kubectl_complete.mjs',
+    },
     files: ['bin', 'licenses.txt'],
   };
 }

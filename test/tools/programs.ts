@@ -46,6 +46,8 @@ export const PROGRAMS = {
   cmake: command('cmake', 'cmake', '--version'),
   python3: command('python3', 'python3', '--version'),
   xz: command('xz', 'xz-utils', '--version'),
+  zsh: command('zsh', 'zsh', '--version'),
+  fish: command('fish', 'fish', '--version'),
   openssl: command('openssl', 'openssl', 'version'),
   curl: command('curl', 'curl', '--version'),
   containerd: command('containerd', 'containerd', '--version'),

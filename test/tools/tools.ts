@@ -27,6 +27,7 @@ const RECIPES = {
   // AWS publishes both for Linux only. The path of the first is its interpreter, of the second its package folder.
   'lambda-rie': { kind: 'python', folder: 'lambda-rie', seconds: 10, platform: 'linux' },
   'lambda-ric': { kind: 'npm', folder: 'lambda-ric', package: 'aws-lambda-ric', seconds: 60, platform: 'linux' },
+  shells: { kind: 'system', programs: ['zsh', 'fish'] },
   // A software TPM, and the programs that use it.
   swtpm: { kind: 'system', programs: ['swtpm', 'swtpm_setup', 'tpm2', 'libtss2-tcti-swtpm'], platform: 'linux' },
 } as const satisfies Record<string, Recipe>;

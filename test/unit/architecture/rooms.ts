@@ -125,6 +125,7 @@ export const rooms: readonly Room[] = [
   { path: 'cli/register', purpose: 'the attestation records, in a table or a folder' },
   { path: 'cli/cluster', purpose: 'the Kubernetes objects that commands read and write' },
   { path: 'cli/aws', purpose: 'the AWS calls of commands' },
+  { path: 'cli/shell', purpose: 'completion for shells, and the version' },
   { path: 'cli/output', purpose: 'text, tables, JSON and YAML' },
   { path: 'cli/runtime', purpose: 'input and output as arguments; exit codes' },
 

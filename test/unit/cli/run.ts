@@ -21,24 +21,7 @@ export async function run(
   }: {
     files?: Readonly<Record<string, string | Uint8Array>>;
     environment?: Record<string, string>;
-    world?: Partial<
-      Pick<
-        Io,
-        | 'callFunction'
-        | 'colours'
-        | 'connectAccount'
-        | 'connectEc2'
-        | 'connectKey'
-        | 'lookUpSignatures'
-        | 'now'
-        | 'openRegister'
-        | 'openRevocations'
-        | 'openTrace'
-        | 'stackOutputs'
-        | 'serveDev'
-        | 'userName'
-      >
-    >;
+    world?: Partial<Omit<Io, 'environment' | 'err' | 'fileExists' | 'lines' | 'out' | 'outFields' | 'read'>>;
   } = {},
 ): Promise<Ran> {
   const printed = { out: '', err: '' };
@@ -49,6 +32,7 @@ export async function run(
     now: () => now,
     ...world,
     out: (text) => void (printed.out += text),
+    outFields: (fields) => void (printed.out += `${fields.join('\t')}\n`),
     err: (text) => void (printed.err += text),
     environment,
     fileExists: (path) => files[path] !== undefined || (path.startsWith('/') && real.fileExists(path)),

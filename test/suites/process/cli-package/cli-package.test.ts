@@ -174,6 +174,17 @@ test.skipIf(skip)('is a plugin of kubectl', async () => {
   expect(ran).toMatchObject({ code: 0, stdout: `${version}\n` });
 });
 
+test.skipIf(skip)('kubectl completes the plugin', async () => {
+  const ran = await run(await toolPath('kubectl'), ['__complete', 'countersign', 'csr', 'list', '--output=j']);
+  expect(ran).toMatchObject({ code: 0, stdout: '--output=json\thow to print the result\n:4\n' });
+});
+
+test('names the commit that it was built from', async () => {
+  const ran = await run('countersign', ['version', '-o', 'json']);
+  const commit = expect.stringMatching(/^[0-9a-f]{12}(-dirty)?$/) as string;
+  expect(JSON.parse(ran.stdout)).toMatchObject({ version, commit });
+});
+
 /** From the registry, as npm has it for `node@22`. */
 async function oldest(): Promise<string> {
   const place = join(folder.path, 'node-22');
