@@ -1,5 +1,6 @@
 /** Connects the relay to a cluster, an endpoint and this process. */
 import { randomUUID } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { collectDefaultMetrics } from 'prom-client';
@@ -13,6 +14,8 @@ import { bearerFromFile } from '../../adapters/signing-api/token-file.ts';
 import { trustSource } from '../../adapters/signing-api/trust-bundles.ts';
 import { endpointConnections, parseSettings } from './settings/settings.ts';
 import type { RelaySettings } from './settings/settings.ts';
+import { probeRelays } from './observe/probe-client.ts';
+import type { ListenAddress } from './settings/flag-values.ts';
 import { serveProbes } from './observe/probe-server.ts';
 import type { Log } from './runtime/log.ts';
 import { createProcessLog } from './runtime/process-log.ts';
@@ -36,12 +39,28 @@ async function main(): Promise<number> {
     case 'help':
       process.stdout.write(parsed.text);
       return exitCodes.ok;
+    case 'probe':
+      return probe(parsed.target);
     case 'wrong':
       process.stderr.write(`watch-relay: ${parsed.message}\nwatch-relay: --help shows all options\n`);
       return exitCodes.usage;
     case 'settings':
       return serve(parsed.settings);
   }
+}
+
+/** A new relay lists all requests before it is ready, and a new version of it needs some seconds for each replica. */
+const probePatienceMilliseconds = 60_000;
+
+async function probe(target: Required<ListenAddress>): Promise<number> {
+  const ready = await probeRelays({
+    target,
+    patienceMilliseconds: probePatienceMilliseconds,
+    lookup: async (host) => (await lookup(host, { all: true })).map(({ address }) => address),
+    clock: systemClock,
+    print: (line) => void process.stdout.write(`${line}\n`),
+  });
+  return ready ? exitCodes.ok : exitCodes.failed;
 }
 
 async function serve(settings: RelaySettings): Promise<number> {

@@ -90,6 +90,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
+{{/* Of all pods of the chart. */}}
+{{- define "relay.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "relay.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
 {{/* networkPolicy.endpoint.ports, and the port of the proxy if there is one, as JSON. */}}
 {{- define "relay.endpointPorts" -}}
 {{- $ports := .Values.networkPolicy.endpoint.ports -}}
@@ -123,4 +139,23 @@ app.kubernetes.io/part-of: countersign
 
 {{- define "tokenReconcile.serviceAccount" -}}
 {{- .Values.tokenReconcile.serviceAccount.name | default (include "tokenReconcile.name" .) -}}
+{{- end -}}
+
+{{/* Not the relay's labels either: nothing that selects relays may select the pod of `helm test`. */}}
+{{- define "test.selector" -}}
+app.kubernetes.io/name: countersign-watch-relay-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "test.labels" -}}
+{{ include "test.selector" . }}
+app.kubernetes.io/component: test
+app.kubernetes.io/part-of: countersign
+{{ include "chart.labels" . }}
+{{- end -}}
+
+{{- define "test.hook" -}}
+helm.sh/hook: test
+helm.sh/hook-weight: {{ .weight | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}

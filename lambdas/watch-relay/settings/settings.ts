@@ -25,6 +25,8 @@ type LogLevel = (typeof logLevels)[number];
 
 export type ParsedSettings =
   | { readonly kind: 'settings'; readonly settings: RelaySettings }
+  /** `--probe`. */
+  | { readonly kind: 'probe'; readonly target: Required<ListenAddress> }
   | { readonly kind: 'help'; readonly text: string }
   | { readonly kind: 'wrong'; readonly message: string };
 
@@ -58,6 +60,7 @@ interface Flags extends WebhookFlags, TrustFlags {
   readonly leaseName?: string;
   readonly metricsAddress?: ListenAddress;
   readonly logLevel: LogLevel;
+  readonly probe?: ListenAddress;
 }
 
 export interface RelaySettings extends Pick<Flags, 'endpointCa' | 'concurrency' | 'drainSeconds' | 'logLevel'> {
@@ -103,8 +106,9 @@ Examples:
   watch-relay --url https://sign.example.com --cluster prod --token-file /var/run/secrets/countersign/token
   watch-relay --url https://sign.example.com --cluster prod --signer-name k8s.example.com/web
   watch-relay --url https://sign.example.com --cluster prod --config countersign.yaml
+  watch-relay --probe 127.0.0.1:8080
 
-Exit codes: 0 stopped by a signal, 1 stopped by a second signal or a defect, 2 usage, 3 unusable file or port.`;
+Exit codes: 0 stopped by a signal (--probe: ready), 1 stopped by a second signal or a defect (--probe: not ready), 2 usage, 3 unusable file or port.`;
 
 function createProgram(): Command {
   const program = new Command('watch-relay')
@@ -148,6 +152,7 @@ function createProgram(): Command {
     );
   for (const flag of [...trustFlags, ...webhookFlags]) program.addOption(flag);
   return program
+    .option('--probe <ADDRESS>', 'only ask the relays at host:port whether they are healthy and ready', listenAddress)
     .addOption(new Option('--log-level <LEVEL>').choices(logLevels).default('info'))
     .addHelpText('after', examples);
 }
@@ -167,6 +172,8 @@ export function parseSettings(
   );
   try {
     const flags = program.parse([...fromEnvironment, ...argv], { from: 'user' }).opts<Flags>();
+    const { probe } = flags;
+    if (probe !== undefined) return { kind: 'probe', target: { host: '127.0.0.1', ...probe } };
     return { kind: 'settings', settings: settingsOf(flags, environment) };
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;

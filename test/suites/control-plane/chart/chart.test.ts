@@ -116,6 +116,7 @@ describe.skipIf(skip)('the chart', () => {
       kubeconfig: 'the pod has a service account',
       context: 'the pod has a service account',
       help: 'a pod has no reader for it',
+      probe: 'only the pod of helm test has it',
     };
     const help = parseSettings(['--help'], {});
     if (help.kind !== 'help') throw new Error(help.kind);

@@ -49,6 +49,8 @@ interface TemplateOptions {
   readonly release?: string;
   readonly namespace?: string;
   readonly show?: readonly string[];
+  /** With the objects of `helm test`. */
+  readonly tests?: true;
   readonly values?: object;
 }
 
@@ -75,6 +77,7 @@ function render(valuesFile: string, options: TemplateOptions): Promise<string> {
       '--values',
       valuesFile,
       ...more,
+      ...(options.tests === true ? [] : ['--skip-tests']),
       ...(options.show ?? []).flatMap((name) => ['--show-only', `templates/${name}`]),
     ]),
   );

@@ -56,7 +56,8 @@ describe.skipIf(skip)('CA certificates in a real API server', () => {
       ],
     });
     const manifest = join(plane.dir, 'rbac.yaml');
-    writeFileSync(manifest, await template(example('trust-bundles.yaml'), { show: ['rbac.yaml'] }));
+    const show = ['namespace.yaml', 'serviceaccount.yaml', 'rbac.yaml'];
+    writeFileSync(manifest, await template(example('trust-bundles.yaml'), { show }));
     identity = await installRelay(plane, manifest);
     asRelay = await plane.client({ token: await tokenIn(identity.kubeconfig()) });
     relayApi = connectKubernetes({ kind: 'kubeconfig', path: identity.kubeconfig() });

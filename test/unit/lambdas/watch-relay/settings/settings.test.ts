@@ -220,6 +220,23 @@ test('outside a cluster a kubeconfig is needed', () => {
   });
 });
 
+test.each([
+  ['127.0.0.1:8080', { host: '127.0.0.1', port: 8080 }],
+  [':8080', { host: '127.0.0.1', port: 8080 }],
+  ['[::1]:1', { host: '::1', port: 1 }],
+  ['relay-test.pki.svc:8080', { host: 'relay-test.pki.svc', port: 8080 }],
+])('--probe %s needs no other flag, and no cluster', (text, target) => {
+  expect(parseSettings(['--probe', text], {})).toEqual({ kind: 'probe', target });
+  expect(parseSettings(['--probe', 'relay'], {})).toMatchObject({ kind: 'wrong' });
+});
+
+test.each([
+  [{ HTTPS_PROXY: 'socks5://proxy:1080' }, 'wrong'],
+  [{ https_proxy: 'http://proxy:3128' }, 'settings'],
+])('the proxy of %o: %s', (environment, kind) => {
+  expect(parseSettings(url, { ...inCluster, ...environment }).kind).toBe(kind);
+});
+
 test('the help names every option and shows examples that parse', () => {
   const help = parseSettings(['--help'], {});
   if (help.kind !== 'help') throw new Error(help.kind);
@@ -228,7 +245,10 @@ test('the help names every option and shows examples that parse', () => {
     .split('\n')
     .flatMap((line) => /watch-relay (.+)$/.exec(line)?.[1] ?? []);
   expect(examples.length).toBeGreaterThan(2);
-  for (const example of examples) expect(parseSettings(example.split(' '), inCluster).kind).toBe('settings');
+  for (const example of examples)
+    expect(parseSettings(example.split(' '), inCluster).kind).toBe(
+      example.startsWith('--probe') ? 'probe' : 'settings',
+    );
 });
 
 test.each(['web=a/b', 'a.b/c', 'a.b/c=d', 'a.b/c=D/e', 'a.b/c=d/e_f', 'a.b/*=d/e', 'a.b/c=d/e/f'])(
