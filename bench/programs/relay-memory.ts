@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { buildRelay } from '../../deploy/image/build.ts';
+import { images } from '../../deploy/image/images.ts';
 import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import { startKubeControllerManager } from '../../test/harness/kubernetes/controller-manager.ts';
 import { startProcess, temporaryFolder, waitUntilReady } from '../../test/harness/processes/processes.ts';
@@ -75,7 +76,7 @@ export async function measureRelayMemory(
     const relay = (name: string, program: readonly string[]) => (): Promise<Started> =>
       startRelay(name, [...program, ...args], join(folder.path, `${name}-${rows.length}.log`));
     const relays = [
-      ['relay, as in its image', relay('image', [...imageFlags(), bundle.path])],
+      ['relay, as in its image', relay('image', [...images.relay.flags, bundle.path])],
       ['relay, from sources', relay('sources', [join(root, 'lambdas/watch-relay/index.ts')])],
     ] as const;
     const reference = ['kube-controller-manager', () => startReference(controlPlane)] as const;
@@ -139,13 +140,6 @@ function linesOf(logPath: string, message: string): readonly Record<string, unkn
     .split('\n')
     .filter((line) => line.endsWith('}') && line.includes(`"msg":"${message}"`))
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-}
-
-/** The flags of Node.js in the image: its ENTRYPOINT without the first word (node) and the last (the bundle). */
-export function imageFlags(): readonly string[] {
-  const dockerfile = readFileSync(join(root, 'deploy/image/Dockerfile'), 'utf8');
-  const entrypoint = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]') as string[];
-  return entrypoint.slice(1, -1);
 }
 
 /** Starts its signing controller only, and returns when each of its four loops has the list. */

@@ -1,10 +1,4 @@
-/**
- * Builds the one file that an image runs:
- *
- *   node deploy/image/build.ts --out DIR                      → DIR/watch-relay.cjs, DIR/licenses.txt
- *   node deploy/image/build.ts --out DIR --token-reconcile    → DIR/token-reconcile.cjs, DIR/licenses.txt
- */
-import { parseArgs } from 'node:util';
+/** The programs of the images, each in one file. */
 import { buildScript, type Script } from '../bundle.ts';
 
 export const bundleName = 'watch-relay.cjs';
@@ -32,16 +26,4 @@ export function buildRelay(out: string): Promise<Script> {
 export function buildTokenReconcile(out: string): Promise<Script> {
   const entry = 'deploy/image/token-reconcile.ts';
   return buildScript(out, { entry, name: tokenReconcileName, intruders: tokenReconcileIntruders });
-}
-
-if (import.meta.main) {
-  const options = { out: { type: 'string' }, 'token-reconcile': { type: 'boolean' } } as const;
-  const { out, 'token-reconcile': tokenReconcile } = parseArgs({ options }).values;
-  if (out === undefined) {
-    process.stderr.write('usage: node deploy/image/build.ts --out DIR [--token-reconcile]\n');
-    process.exitCode = 2;
-  } else {
-    const { path, bytes, packages } = await (tokenReconcile === true ? buildTokenReconcile : buildRelay)(out);
-    process.stdout.write(`${path}: ${Math.round(bytes / 1024)} KB, ${packages.size} packages\n`);
-  }
 }

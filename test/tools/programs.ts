@@ -52,6 +52,8 @@ export const PROGRAMS = {
   curl: command('curl', 'curl', '--version'),
   containerd: command('containerd', 'containerd', '--version'),
   ip: command('ip', 'iproute2', '-Version'),
+  'qemu-aarch64': command('qemu-aarch64', 'qemu-user', '--version'),
+  skopeo: command('skopeo', 'skopeo', '--version'),
   swtpm: command('swtpm', 'swtpm', '--version'),
   swtpm_setup: command('swtpm_setup', 'swtpm-tools', '--help'),
   tpm2: command('tpm2', 'tpm2-tools', '--version'),

@@ -30,6 +30,11 @@ const RECIPES = {
   shells: { kind: 'system', programs: ['zsh', 'fish'] },
   // A software TPM, and the programs that use it.
   swtpm: { kind: 'system', programs: ['swtpm', 'swtpm_setup', 'tpm2', 'libtss2-tcti-swtpm'], platform: 'linux' },
+  // A registry of images and charts on loopback, and a check of what is in it.
+  crane: go('crane', 'github.com/google/go-containerregistry/cmd/crane', 20),
+  skopeo: { kind: 'system', programs: ['skopeo'], platform: 'linux' },
+  containerd: { kind: 'system', programs: ['containerd'], platform: 'linux' },
+  'qemu-aarch64': { kind: 'system', programs: ['qemu-aarch64'], platform: 'linux' },
 } as const satisfies Record<string, Recipe>;
 
 export type ToolName = keyof typeof RECIPES;

@@ -26,7 +26,7 @@ const notOurs = Boolean(process.env['AWS_ENDPOINT_URL']);
 
 /** What this suite does not execute, and why. */
 const cannot = {
-  image: 'needs Docker and a registry: test/suites/control-plane/chart/image.test.ts runs the content of the image',
+  image: 'needs a registry: test/suites/release/images.test.ts makes, copies and runs the images',
   curl: 'LocalStack has no HTTP API; the Function URL here is a front of the tests whose name not every resolver knows. aws/ministack/own-domain.test.ts runs it on MiniStack',
 };
 

@@ -9,6 +9,7 @@ export const testRooms: Readonly<Record<string, string>> = {
     'another implementation gives the expected answer: kube-controller-manager, OpenSSL, zlint, pkilint, swtpm',
   'suites/adversarial': 'hostile requests and tokens; mutants of the product',
   'suites/pages': 'the commands of pages such as docs/deploy.md, executed in their order',
+  'suites/release': 'images, executables and the files of a release, checked and run by other programs',
   'suites/simulation': 'the simulator and the scale model',
   'harness/aws': 'emulators, deployments, tables, signatures',
   'harness/lambda': 'deployed functions, their runtime, events',

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildTokenReconcile, tokenReconcileIntruders, tokenReconcileName } from '../../../../deploy/image/build.ts';
 import type { Script } from '../../../../deploy/bundle.ts';
@@ -15,7 +15,6 @@ import { chart, example, examples, helm, namespace, objects, release, template }
 import type { PodSpec, Rendered } from './helm.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl', 'helm');
-const root = resolve(import.meta.dirname, '../../../..');
 const values = { tokenReconcile: { enabled: true, image: { repository: 'registry.example.com/token-reconcile' } } };
 const plain = example('plain-manifests.yaml');
 const name = `${release}-token-reconcile`;
@@ -53,22 +52,6 @@ describe('the bundle', () => {
       'node_modules/@aws-sdk/client-ec2/x.js',
     ])
       expect(tokenReconcileIntruders([source.replace('core/../', '')])).toHaveLength(1);
-  });
-
-  test('is of what its Dockerfile copies', () => {
-    const dockerfile = readFileSync(join(root, 'deploy/image/token-reconcile.Dockerfile'), 'utf8');
-    const context = readFileSync(join(root, 'deploy/image/token-reconcile.Dockerfile.dockerignore'), 'utf8');
-    const copied = [...dockerfile.matchAll(/^COPY (?!--)(.+) \S+$/gm)].flatMap(([, sources]) => sources!.split(' '));
-    for (const source of copied) {
-      expect(existsSync(join(root, source)), source).toBe(true);
-      expect(context).toContain(`!${source}\n`);
-    }
-    for (const source of bundle.sources.filter((file) => !file.startsWith('node_modules/')))
-      expect(
-        copied.some((place) => source.startsWith(`${place}/`)),
-        source,
-      ).toBe(true);
-    expect(dockerfile).toContain(`/opt/countersign/${tokenReconcileName}"]`);
   });
 
   describe.skipIf(skip)('as the chart’s service account', () => {

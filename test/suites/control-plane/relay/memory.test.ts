@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { imageFlags } from '../../../../bench/programs/relay-memory.ts';
 import { removeRequests, storeRequests } from '../../../../bench/requests/stored-requests.ts';
 import { buildRelay } from '../../../../deploy/image/build.ts';
+import { images } from '../../../../deploy/image/images.ts';
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 import { startOnFreePort } from '../../../harness/kubernetes/control-plane-servers.ts';
 import {
@@ -39,7 +39,7 @@ describe.skipIf(skip)(`the relay where ${present} requests are`, () => {
     user = identity.user;
     const { path } = await buildRelay(folder.path);
     const cluster = `--url=${endpoint.url}/v1/clusters/demo`;
-    command = [...imageFlags(), path, cluster, `--kubeconfig=${identity.kubeconfig()}`];
+    command = [...images.relay.flags, path, cluster, `--kubeconfig=${identity.kubeconfig()}`];
   });
   afterEach(async () => {
     await relay?.stop();
