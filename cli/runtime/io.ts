@@ -127,8 +127,16 @@ export interface DevSettings {
   readonly clusters: readonly ClusterConfiguration[];
   /** The folder of ledgers and CAs; without it they are in memory. */
   readonly dataFolder?: string;
-  /** A stand-in of this cluster's API, with a relay; its kubeconfig is written to the file. */
-  readonly standIn?: { readonly cluster: ClusterConfiguration; readonly kubeconfigFile: string };
+  readonly relay?: DevRelay;
+}
+
+/** A relay for one of the clusters, with the rights of the kubeconfig. `stand-in`: of a stand-in of the API, which writes the file. */
+export interface DevRelay {
+  readonly api: 'stand-in' | 'cluster';
+  readonly cluster: ClusterConfiguration;
+  readonly kubeconfigFile: string;
+  /** Of the kubeconfig; default: its current context. */
+  readonly context?: string;
 }
 
 /** What runs. `commit`: the one that the package was built from; absent in a checkout. `platform`: `linux-x64`. */

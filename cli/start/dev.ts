@@ -4,14 +4,17 @@ import { InvalidArgumentError } from 'commander';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { defaultCluster } from '../../core/configuration/parse.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
+import { announce, withCluster } from '../cluster/cluster-access.ts';
+import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
 import { configurationFile, readConfiguration } from '../cluster/cluster-choice.ts';
 import type { ClusterFlags } from '../cluster/cluster-choice.ts';
 import { durationMilliseconds } from '../inventory/range.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
-import type { DevSettings, Io } from '../runtime/io.ts';
+import { kubeconfigPath } from '../runtime/io.ts';
+import type { DevRelay, DevSettings, Io } from '../runtime/io.ts';
 
-interface DevFlags extends ClusterFlags {
+interface DevFlags extends ClusterFlags, ClusterAccessFlags {
   readonly port: number;
   /** Milliseconds. */
   readonly maxTtl?: number;
@@ -50,6 +53,12 @@ export function devCommand(program: CliCommand, io: Io): void {
       'also start a stand-in of the cluster’s API and a relay, and write here how to reach it',
       notEmpty,
     )
+    .option(
+      '--kubeconfig <file>',
+      'also start a relay for the cluster of this kubeconfig, with your rights; only for signers of your own',
+      notEmpty,
+    )
+    .option('--context <name>', 'context of that kubeconfig (without --kubeconfig: of KUBECONFIG or ~/.kube/config)')
     .notes(
       'Without a file it serves the four kubernetes.io signers. The stand-in has CertificateSigningRequests and nothing else.',
       'Exit code 0: stopped by a signal.',
@@ -57,6 +66,7 @@ export function devCommand(program: CliCommand, io: Io): void {
     .examples(
       'countersign dev --write-kubeconfig dev.kubeconfig',
       'countersign dev --config countersign.yaml --cluster prod --data ./countersign-data',
+      'countersign dev --config countersign.yaml --kubeconfig ~/.kube/config',
       'countersign dev --port 0 --cluster kind --max-ttl 2h',
     )
     .page('dev-server.md')
@@ -64,18 +74,43 @@ export function devCommand(program: CliCommand, io: Io): void {
 }
 
 async function settingsOf(flags: DevFlags, io: Io): Promise<DevSettings> {
-  const { port, data, writeKubeconfig } = flags;
+  const { port, data, writeKubeconfig, kubeconfig, context } = flags;
   const clusters = await clustersOf(flags, io);
   const settings = { port, clusters, ...(data === undefined ? {} : { dataFolder: resolve(data) }) };
-  if (writeKubeconfig === undefined) return settings;
-  const [cluster, ...more] = clusters;
-  if (cluster === undefined || more.length > 0)
+  const inCluster = kubeconfig !== undefined || context !== undefined;
+  if (writeKubeconfig === undefined)
+    return inCluster ? { ...settings, relay: await relayInCluster(clusters, flags, io) } : settings;
+  if (inCluster)
+    throw new CommandFailure(exitCodes.usage, 'one relay: either --write-kubeconfig, or --kubeconfig and --context');
+  const cluster = onlyCluster(clusters, '--write-kubeconfig');
+  return { ...settings, relay: { api: 'stand-in', cluster, kubeconfigFile: resolve(writeKubeconfig) } };
+}
+
+/** Prints the cluster and the user, before the relay writes anything there. */
+async function relayInCluster(clusters: readonly ClusterConfiguration[], flags: DevFlags, io: Io): Promise<DevRelay> {
+  const cluster = onlyCluster(clusters, '--kubeconfig');
+  // A cluster has a signer for the others already. Certificates of this CA would lock its nodes out.
+  const foreign = [...cluster.profiles.values()].find(({ kind }) => kind !== 'custom');
+  if (foreign !== undefined)
     throw new CommandFailure(
       exitCodes.usage,
-      '--write-kubeconfig is for one cluster, and the file has several',
-      `--cluster names one of ${clusters.map(({ name }) => name).join(', ')}`,
+      `--kubeconfig is for signers of your own only, and cluster ${cluster.name} has ${foreign.signerName}`,
+      'name a countersign.yaml with --config; docs/kind.md has one',
     );
-  return { ...settings, standIn: { cluster, kubeconfigFile: resolve(writeKubeconfig) } };
+  await withCluster(flags, io, (connection) => announce(connection, io));
+  const { context } = flags;
+  const kubeconfigFile = resolve(kubeconfigPath(flags.kubeconfig, io));
+  return { api: 'cluster', cluster, kubeconfigFile, ...(context === undefined ? {} : { context }) };
+}
+
+function onlyCluster(clusters: readonly ClusterConfiguration[], flag: string): ClusterConfiguration {
+  const [cluster, ...more] = clusters;
+  if (cluster !== undefined && more.length === 0) return cluster;
+  throw new CommandFailure(
+    exitCodes.usage,
+    `${flag} is for one cluster, and the file has several`,
+    `--cluster names one of ${clusters.map(({ name }) => name).join(', ')}`,
+  );
 }
 
 async function clustersOf({ config, cluster, maxTtl }: DevFlags, io: Io): Promise<readonly ClusterConfiguration[]> {

@@ -6,7 +6,7 @@ import { textAnswer } from '../../adapters/lambda/http.ts';
 import type { HttpHandler } from '../../adapters/lambda/http.ts';
 import { durationText } from '../../cli/output/output.ts';
 import { CommandFailure, exitCodes } from '../../cli/runtime/exit.ts';
-import type { DevSettings } from '../../cli/runtime/io.ts';
+import type { DevRelay, DevSettings } from '../../cli/runtime/io.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 import { startCsrApi } from '../csr-api/csr-api.ts';
@@ -24,8 +24,8 @@ export async function serveDev(settings: DevSettings, output: Output, stopped = 
     cleanups.push(service.close);
     const http = await serveSignService({ handler: withIndex(service.handler, settings) }, settings.port);
     cleanups.push(http.close);
-    const { standIn } = settings;
-    if (standIn !== undefined) cleanups.push(await startCluster(standIn, http, output));
+    const { relay } = settings;
+    if (relay !== undefined) cleanups.push(await connectCluster(relay, http, output));
     // Before the banner, whose reader may stop the server at once.
     const end = stopped();
     output.out(banner(settings, http.url));
@@ -38,16 +38,18 @@ export async function serveDev(settings: DevSettings, output: Output, stopped = 
   }
 }
 
-/** A stand-in of the API server and a relay. The result stops both. */
-async function startCluster(
-  { cluster, kubeconfigFile }: NonNullable<DevSettings['standIn']>,
+/** A relay, and the stand-in of an API server if it is for one. The result stops both. */
+async function connectCluster(
+  { api, cluster, kubeconfigFile, context }: DevRelay,
   { url }: HttpService,
   { err }: Output,
 ): Promise<() => Promise<void>> {
-  const api = await startCsrApi();
-  mkdirSync(dirname(kubeconfigFile), { recursive: true });
-  writeFileSync(kubeconfigFile, api.kubeconfig(), { mode: 0o600 });
-  const connection = connectKubernetes({ kind: 'kubeconfig', path: kubeconfigFile });
+  const standIn = api === 'stand-in' ? await startStandIn(kubeconfigFile) : undefined;
+  const connection = connectKubernetes({
+    kind: 'kubeconfig',
+    path: kubeconfigFile,
+    ...(context === undefined ? {} : { context }),
+  });
   const relay = startRelay(cluster, {
     api: connection.requests,
     url: clusterUrl(url, cluster),
@@ -56,8 +58,15 @@ async function startCluster(
   return async () => {
     await relay.stop();
     connection.close();
-    await api.close();
+    await standIn?.close();
   };
+}
+
+async function startStandIn(kubeconfigFile: string): Promise<Pick<HttpService, 'close'>> {
+  const api = await startCsrApi();
+  mkdirSync(dirname(kubeconfigFile), { recursive: true });
+  writeFileSync(kubeconfigFile, api.kubeconfig(), { mode: 0o600 });
+  return api;
 }
 
 const clusterUrl = (url: string, { name }: ClusterConfiguration): string => `${url}/v1/clusters/${name}`;
@@ -83,7 +92,7 @@ function pathsOf({ name, attestation }: ClusterConfiguration): readonly (readonl
   return paths.map(([what, path]) => [what, `/v1/clusters/${name}/${path}`]);
 }
 
-function banner({ clusters, dataFolder, standIn }: DevSettings, url: string): string {
+function banner({ clusters, dataFolder, relay }: DevSettings, url: string): string {
   const state = dataFolder === undefined ? 'in memory, gone when this stops' : `${dataFolder} (kept)`;
   const parts = [`Countersign dev server on ${url}, this machine only. State: ${state}.\n`];
   for (const cluster of clusters) {
@@ -92,16 +101,24 @@ function banner({ clusters, dataFolder, standIn }: DevSettings, url: string): st
     );
     const paths = pathsOf(cluster).map(([what, path]) => `  ${what.padEnd(9)} ${url}${path}\n`);
     parts.push(`  cluster   ${cluster.name}\n${paths.join('')}`, `  signers\n${signers.join('')}`);
-    if (standIn === undefined)
+    if (relay === undefined)
       parts.push(
         `  kubeconfig for a webhook client (--cluster-signing-gke-kubeconfig):\n\n${webhookKubeconfig(`${clusterUrl(url, cluster)}/sign`)}`,
       );
   }
-  const next = standIn === undefined ? nextWithout(clusters) : nextWith(standIn);
+  const next = relay === undefined ? nextWithout(clusters) : nextWith[relay.api](relay);
   return `${parts.join('\n')}\n${next}\nStop with Ctrl-C.\n`;
 }
 
-function nextWith({ cluster, kubeconfigFile }: NonNullable<DevSettings['standIn']>): string {
+const nextWith: Readonly<Record<DevRelay['api'], (relay: DevRelay) => string>> = {
+  'stand-in': nextWithStandIn,
+  cluster: ({
+    cluster,
+  }) => `  A relay for the cluster, with your rights: approved requests for the signers of ${cluster.name} get their certificates.
+`,
+};
+
+function nextWithStandIn({ cluster, kubeconfigFile }: DevRelay): string {
   const signer = ['kubernetes.io/kube-apiserver-client', ...cluster.profiles.keys()].find((name) =>
     cluster.profiles.has(name),
   );

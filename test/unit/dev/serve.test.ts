@@ -209,6 +209,10 @@ describe('wrong arguments', () => {
     [['--data', '/dev/null/x'], 3, /\/dev\/null/],
     [['--config', 'examples/countersign.yaml', '--cluster', 'gone'], 4, /has no cluster gone\n.*it has staging, prod/],
     [['--config', 'examples/countersign.yaml', '--write-kubeconfig', 'x'], 2, /several\n.*one of staging, prod/],
+    [['--config', 'examples/countersign.yaml', '--kubeconfig', 'x'], 2, /several\n.*one of staging, prod/],
+    [['--kubeconfig', 'x'], 2, /for signers of your own only.*kubernetes\.io\/.*\n.*docs\/kind\.md/],
+    [['--config', 'examples/countersign.yaml', '--cluster', 'prod', '--context', 'x'], 2, /prod has kubernetes\.io\//],
+    [['--write-kubeconfig', 'x', '--kubeconfig', 'x'], 2, /either --write-kubeconfig, or --kubeconfig/],
   ] as const)('%j ends with %d and says why', async (args, code, message) => {
     const answer = await say(args);
     expect(answer.code).toBe(code);

@@ -25,6 +25,12 @@ function folder(call: Session['call']): string {
 
 const { pem } = makeRequest({ subject: { CN: 'jane' } });
 const files = { 'jane.csr': pem };
+const own = `version: 1
+clusters:
+  kind:
+    cas: { web: { subject: { commonName: kind web CA } } }
+    profiles: { k8s.example.com/web: { usages: { allowed: [server auth] }, sans: { dns: ['*.svc'] } } }
+`;
 
 /** The stand-in of the API, without a relay: nothing is signed. */
 async function cluster(call: Session['call']): Promise<void> {
@@ -41,9 +47,14 @@ const client = "--signer-name kubernetes.io/kube-apiserver-client --usages 'clie
 export const goldens: Goldens = {
   async dev({ run, call }) {
     call('PORT', String(await freePort()));
-    folder(call);
+    await cluster(call);
     await run('dev --port PORT --max-ttl 2h', { world: stopped });
-    await run('dev --port PORT --write-kubeconfig FOLDER/kubeconfig', { world: stopped });
+    await run('dev --port PORT --write-kubeconfig FOLDER/written', { world: stopped });
+    await run('dev --port PORT --config own.yaml --kubeconfig KUBECONFIG', {
+      files: { 'own.yaml': own },
+      world: stopped,
+    });
+    await run('dev --port PORT --kubeconfig KUBECONFIG', { world: stopped });
     await run('dev --port 8443 --cluster Prod', { world: stopped });
     await run('dev --config missing.yaml', { world: stopped });
   },
