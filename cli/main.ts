@@ -16,10 +16,9 @@ export async function main(argv: readonly string[], unescaped: Io): Promise<Exit
     outFields: (fields) => unescaped.outFields(fields.map((field) => escapeHidden(field))),
   };
   let code: ExitCode = exitCodes.ok;
-  const program = countersignProgram(io, (given) => {
-    code = given;
-  });
   try {
+    const finish = (given: ExitCode): void => void (code = given);
+    const program = await countersignProgram(io, finish, argv);
     await program.parseAsync([...argv], { from: 'user' });
     return code;
   } catch (error) {

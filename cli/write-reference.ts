@@ -6,10 +6,4 @@ import { countersignProgram } from './program.ts';
 import { processIo } from './world.ts';
 
 const page = join(import.meta.dirname, '../docs/cli.md');
-writeFileSync(
-  page,
-  withReference(
-    readFileSync(page, 'utf8'),
-    countersignProgram(processIo(), () => undefined),
-  ),
-);
+writeFileSync(page, withReference(readFileSync(page, 'utf8'), await countersignProgram(processIo(), () => undefined)));

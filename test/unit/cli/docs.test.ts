@@ -17,22 +17,17 @@ test('the exit codes are those of the table', () => {
   expect(listed).toEqual(Object.values(exitCodes));
 });
 
+const program = await countersignProgram(processIo(), () => undefined);
+
 test('the table of commands and the reference are those of the program', () => {
-  const current = withReference(
-    page,
-    countersignProgram(processIo(), () => undefined),
+  expect(page === withReference(page, program), 'docs/cli.md differs from the commands: run npm run cli-docs').toBe(
+    true,
   );
-  expect(page === current, 'docs/cli.md differs from the commands: run npm run cli-docs').toBe(true);
 });
 
 test('a page without the places of the generated parts is refused', () => {
-  const write = (text: string) =>
-    withReference(
-      text,
-      countersignProgram(processIo(), () => undefined),
-    );
-  expect(() => write('# The command line\n')).toThrow('docs/cli.md has no line <!-- commands');
-  expect(write(page.replace('| [`countersign locks`]', '| [`countersign lokcs`]'))).toBe(page);
+  expect(() => withReference('# The command line\n', program)).toThrow('docs/cli.md has no line <!-- commands');
+  expect(withReference(page.replace('| [`countersign locks`]', '| [`countersign lokcs`]'), program)).toBe(page);
 });
 
 test('pages that entries name exist', () => {

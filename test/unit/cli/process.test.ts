@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { version } from '../../../core/version.ts';
 import { makeRequest } from '../../harness/x509/requests.ts';
+import { countersignProgram } from '../../../cli/program.ts';
+import { processIo } from '../../../cli/world.ts';
 import { run } from './run.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -12,10 +14,11 @@ function start(
   program: string,
   argv: readonly string[],
   input = '',
+  nodeOptions: readonly string[] = [],
 ): Promise<{ code: number | null; out: string; err: string }> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(root, program), ...argv], {
-      timeout: 15_000,
+    const child = spawn(process.execPath, [...nodeOptions, join(root, program), ...argv], {
+      timeout: 45_000,
       env: { PATH: '/usr/bin:/bin' },
     });
     const printed = { out: '', err: '' };
@@ -48,13 +51,45 @@ test.each(['cli/countersign.ts', 'cli/countersign.mjs'])(
   },
 );
 
+/** Prints each module that is loaded. */
+const loads = `import { registerHooks } from 'node:module';
+  registerHooks({ load: (url, context, next) => {
+    if (url.startsWith('file:')) process.stderr.write(url + '\\n');
+    return next(url, context);
+  } });`;
+
+test.each([[['--help']], [['--version']], [['__complete', '--', 'c']]])(
+  '%j loads no client of AWS and of Kubernetes, and of the libraries only commander',
+  async (argv) => {
+    const hook = `data:text/javascript,${encodeURIComponent(loads)}`;
+    const { code, err } = await start('cli/countersign.ts', argv, '', ['--import', hook]);
+    const files = err.trim().split('\n');
+    expect([code, files.filter((file) => file.endsWith('/cli/main.ts')).length]).toEqual([0, 1]);
+    expect(
+      files.filter((file) => /\/node_modules\/(?!commander\/)|\/adapters\/|\/core\/configuration\//.test(file)),
+    ).toEqual([]);
+    // With a command these come.
+    const listed = await start('cli/countersign.ts', ['config', 'schema'], '', ['--import', hook]);
+    expect(listed.err).toContain('/node_modules/zod/');
+  },
+);
+
+test('--help is the same whether the commands are loaded or not', async () => {
+  const loaded = await countersignProgram(processIo(), () => undefined);
+  const asked = await countersignProgram(processIo(), () => undefined, ['--help']);
+  expect(asked.helpInformation()).toBe(loaded.helpInformation());
+  // A new command has its line.
+  expect(loaded.subcommands().filter((command) => command.summary() === '')).toEqual([]);
+  for (const command of loaded.subcommands()) expect((await run([command.name(), '--help'])).code).toBe(0);
+});
+
 test('a reader that stops early is no error', async () => {
   const child = spawn(
     '/bin/sh',
     ['-c', `"${process.execPath}" cli/countersign.ts config schema | head -c 10 > /dev/null`],
     {
       cwd: root,
-      timeout: 15_000,
+      timeout: 45_000,
     },
   );
   let err = '';

@@ -75,6 +75,22 @@ test('each of its files can be loaded by itself: nothing was left out of the bun
   expect(await run('node', ['--input-type=module', '--eval', text])).toMatchObject({ code: 0 });
 });
 
+test('--help reads a small part of the package', async () => {
+  const hook = `import { registerHooks } from 'node:module';
+    registerHooks({ load: (url, context, next) => { if (url.startsWith('file:')) process.stderr.write(url + '\\n'); return next(url, context); } });`;
+  const imported = `data:text/javascript,${encodeURIComponent(hook)}`;
+  const ran = await run(process.execPath, ['--import', imported, join(installed, 'bin/countersign.mjs'), '--help']);
+  const files = ran.stderr
+    .trim()
+    .split('\n')
+    .map((url) => readFileSync(new URL(url), 'utf8'));
+  expect([ran.code, files.length > 2]).toEqual([0, true]);
+  const all = readdirSync(join(installed, 'bin')).map((name) => readFileSync(join(installed, 'bin', name), 'utf8'));
+  const bytes = (texts: readonly string[]) => texts.reduce((sum, { length }) => sum + length, 0);
+  expect(bytes(files) / bytes(all)).toBeLessThan(0.03);
+  expect(files.filter((text) => text.includes('@aws-sdk'))).toEqual([]);
+});
+
 test('a Node that is too old is named, with the one that is needed', async () => {
   const old = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '22.18.9' } });";
   const ran = await run('node', [

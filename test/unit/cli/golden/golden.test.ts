@@ -66,7 +66,7 @@ const modules = await Promise.all(
   readdirSync(folder).map(async (file) => (await import(join(folder, file))) as { readonly goldens: Goldens }),
 );
 const goldens = modules.flatMap(({ goldens: each }) => Object.entries(each));
-const words = leafCommands(countersignProgram(processIo(), () => undefined)).map((command) => command.words);
+const words = leafCommands(await countersignProgram(processIo(), () => undefined)).map((command) => command.words);
 const fileOf = (command: string): string => `${command.replaceAll(' ', '-')}.txt`;
 
 test('every command has a golden output; a command without one is named here', () => {

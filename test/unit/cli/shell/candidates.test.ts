@@ -6,7 +6,7 @@ import { candidates } from '../../../../cli/shell/candidates.ts';
 import { processIo } from '../../../../cli/world.ts';
 import { run } from '../run.ts';
 
-const program = countersignProgram(processIo(), () => undefined);
+const program = await countersignProgram(processIo(), () => undefined);
 const completed = (...typed: readonly string[]) => {
   const found = candidates(program, typed);
   return found.kind === 'files' ? 'files' : found.words.map(({ text }) => text);

@@ -1,14 +1,12 @@
-/** `completion` and `version`: what shells and scripts ask about the program itself. */
+/** `completion` prints a script for a shell, `__complete` answers it. */
 import { Argument } from 'commander';
-import { version } from '../../core/version.ts';
-import { formatOutput } from '../output/output.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import type { Io } from '../runtime/io.ts';
 import { candidates } from './candidates.ts';
 import { completionScripts, shells } from './scripts.ts';
 import type { Shell } from './scripts.ts';
 
-export function shellCommands(program: CliCommand, io: Io): void {
+export function completionCommands(program: CliCommand, io: Io): void {
   program
     .command('completion')
     .description('print the completion of commands, options and their values for a shell')
@@ -32,17 +30,5 @@ export function shellCommands(program: CliCommand, io: Io): void {
       const found = candidates(program, words);
       if (found.kind === 'words') for (const { text, description } of found.words) io.outFields([text, description]);
       io.out(found.kind === 'words' ? ':4\n' : ':0\n');
-    });
-
-  program
-    .command('version')
-    .description('print the version, the commit that it was built from, and Node’s version')
-    .formats('text', 'json', 'yaml')
-    .examples('countersign version', 'countersign version -o json')
-    .runs(async ({ output }: { readonly output: string }) => {
-      const { commit, node, platform } = io.program;
-      const built = commit === undefined ? '' : `, commit ${commit}`;
-      const text = () => `countersign ${version}${built}, Node ${node}, ${platform}\n`;
-      io.out(formatOutput(output, { version, ...io.program }, text));
     });
 }
