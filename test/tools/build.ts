@@ -63,7 +63,7 @@ export async function buildNpmTool(
   for (const file of ['package.json', 'package-lock.json'])
     copyFileSync(join(import.meta.dirname, recipe.folder, file), join(temporary, file));
   const failure = await run(
-    { title: `npm ci and compilation of ${name}`, seconds: recipe.seconds, progress },
+    { title: `npm ci of ${name}`, seconds: recipe.seconds, progress },
     'npm',
     // The install scripts compile the package. `ci` compares every package with the hash in the lock file.
     ['ci', '--prefix', temporary, '--ignore-scripts=false', '--no-audit', '--no-fund', '--loglevel=error'],

@@ -57,6 +57,7 @@ export const PROGRAMS = {
   swtpm: command('swtpm', 'swtpm', '--version'),
   swtpm_setup: command('swtpm_setup', 'swtpm-tools', '--help'),
   tpm2: command('tpm2', 'tpm2-tools', '--version'),
+  chromium: command('chromium', 'chromium', '--version'),
   'libtss2-tcti-swtpm': {
     what: 'the library with which tpm2-tools reach swtpm',
     debian: 'libtss2-tcti-swtpm0',
@@ -76,7 +77,7 @@ export function neededToInstall(recipe: Recipe): readonly ProgramName[] {
     case 'maven':
       return ['java', 'mvn'];
     case 'npm':
-      return ['c++', 'make', 'cmake', 'python3', 'xz'];
+      return recipe.compilers ?? [];
     case 'system':
       return recipe.programs;
   }

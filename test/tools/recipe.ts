@@ -32,9 +32,11 @@ export interface MavenRecipe {
   readonly platform?: NodeJS.Platform;
 }
 
-/** A package with sources to compile. It is not a dependency of the project, because then every clone would compile it. */
+/** A package that only some suites need. It is not a dependency of the project, because then every clone would install it. */
 export interface NpmRecipe {
   readonly kind: 'npm';
+  /** What compiles its sources; absent for a package of plain JavaScript. */
+  readonly compilers?: readonly ProgramName[];
   /** Holds package.json and package-lock.json. */
   readonly folder: string;
   readonly package: string;

@@ -26,7 +26,14 @@ const RECIPES = {
   'dynamodb-local': { kind: 'maven', folder: 'dynamodb-local', seconds: 30 },
   // AWS publishes both for Linux only. The path of the first is its interpreter, of the second its package folder.
   'lambda-rie': { kind: 'python', folder: 'lambda-rie', seconds: 10, platform: 'linux' },
-  'lambda-ric': { kind: 'npm', folder: 'lambda-ric', package: 'aws-lambda-ric', seconds: 60, platform: 'linux' },
+  'lambda-ric': {
+    kind: 'npm',
+    folder: 'lambda-ric',
+    package: 'aws-lambda-ric',
+    compilers: ['c++', 'make', 'cmake', 'python3', 'xz'],
+    seconds: 60,
+    platform: 'linux',
+  },
   shells: { kind: 'system', programs: ['zsh', 'fish'] },
   // A software TPM, and the programs that use it.
   swtpm: { kind: 'system', programs: ['swtpm', 'swtpm_setup', 'tpm2', 'libtss2-tcti-swtpm'], platform: 'linux' },
@@ -35,6 +42,9 @@ const RECIPES = {
   skopeo: { kind: 'system', programs: ['skopeo'], platform: 'linux' },
   containerd: { kind: 'system', programs: ['containerd'], platform: 'linux' },
   'qemu-aarch64': { kind: 'system', programs: ['qemu-aarch64'], platform: 'linux' },
+  // A browser, and the rules of accessibility that run in it.
+  chromium: { kind: 'system', programs: ['chromium'], platform: 'linux' },
+  'axe-core': { kind: 'npm', folder: 'axe-core', package: 'axe-core', seconds: 3 },
 } as const satisfies Record<string, Recipe>;
 
 export type ToolName = keyof typeof RECIPES;

@@ -119,10 +119,10 @@ export function machines({ machines: known, conflicts, locks, at }: Report): Mar
       columns: ['Node', 'Reason', 'What was refused', 'On record', 'Times', 'Last'],
       rows: conflicts.map(({ node, code, message, holder, times, seen }) => ({
         cells: [
-          node,
+          nodeText(node),
           markup`<code>${code}</code>`,
-          message,
-          holder === undefined ? '' : markup`<code>${holder}</code>`,
+          { content: message, long: true },
+          holder === undefined ? '' : markup`<code>${machineText(holder)}</code>`,
           times ?? '',
           { content: moment(seen, at), sort: minuteOf(seen) },
         ],
@@ -175,7 +175,7 @@ export function requests({ requests: rows, at }: Report): Markup {
   return table({
     id: 'requests',
     caption: 'Requests without a certificate',
-    columns: ['Request', 'State', 'Since', 'Reason', 'Signer', 'Requester'],
+    columns: ['Request', 'State', 'Since', 'Reason', 'Signer and requester'],
     rows: rows.map(({ name, state, since, signerName, requester, subject, reason, message, times = 1 }) => ({
       state,
       cells: [
@@ -183,8 +183,7 @@ export function requests({ requests: rows, at }: Report): Markup {
         badge(requestLabels[state]),
         { content: markup`${moment(since, at)}${times > 1 ? ` ${times} times` : ''}`, sort: minuteOf(since) || 0 },
         { content: markup`<code>${reason ?? ''}</code> ${message ?? ''}`, long: true },
-        signerText(signerName),
-        requester ?? '',
+        { content: markup`${signerText(signerName)} <small>${requester ?? ''}</small>`, long: true },
       ],
     })),
     states: statesOf(requestLabels),

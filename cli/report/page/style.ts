@@ -101,7 +101,7 @@ tbody th { font-weight: 600; background: var(--paper); overflow-wrap: anywhere; 
 td { min-width: 96px; overflow-wrap: anywhere; }
 td[data-s], td code:only-child { white-space: nowrap; }
 td small, th small { display: block; font-weight: 400; }
-td.long { min-width: 280px; }
+td.long { min-width: 240px; }
 .bad-text { color: var(--bad); font-weight: 600; }
 .numbers td, .numbers th:not(:first-child) { text-align: right; }
 tbody tr:hover > * { background: var(--wash); }
@@ -117,10 +117,10 @@ tbody tr:hover > * { background: var(--wash); }
 .empty { padding: 20px 24px; border: 1px dashed var(--line); border-radius: 12px; color: var(--soft); margin-top: 16px; }
 .notice { margin-top: 12px; padding: 10px 16px; border-radius: 8px; background: var(--wash); color: var(--soft); font-size: 0.9375rem; overflow-wrap: anywhere; }
 .notice b { color: var(--ink); font-weight: 600; }
-.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 16px; margin-top: 16px; }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 500px), 1fr)); gap: 16px; margin-top: 16px; }
 .card { background: var(--paper); border: 1px solid var(--line); border-radius: 12px; padding: 20px 24px; }
 .card h3 { display: flex; justify-content: space-between; gap: 12px; align-items: center; margin: 0 0 12px; font-size: 1.0625rem; overflow-wrap: anywhere; }
-.facts { display: grid; grid-template-columns: max-content 1fr; gap: 6px 16px; font-size: 0.9375rem; }
+.facts { display: grid; grid-template-columns: minmax(90px, max-content) 1fr; gap: 6px 20px; font-size: 0.9375rem; }
 .facts dt { color: var(--soft); } .facts dd { overflow-wrap: anywhere; }
 .meter { display: block; width: 100%; height: 12px; margin: 16px 0 8px; border-radius: 6px; overflow: hidden; background: var(--wash); }
 footer { margin-top: 72px; padding-top: 16px; border-top: 1px solid var(--line); color: var(--soft); font-size: 0.875rem; }

@@ -41,7 +41,7 @@ export function table({ id, caption, columns, rows, states = [], empty }: TableO
   });
   return markup`<div class="table" data-table>
     ${rows.length > fewRows ? tools(id, caption, rows, states) : markup``}
-    <div class="scroll" role="region" aria-label="${caption}" tabindex="0">
+    <div class="scroll" role="group" aria-label="${caption}" tabindex="0">
       <table>
         <caption>${caption}</caption>
         <thead><tr>${head}</tr></thead>

@@ -224,7 +224,7 @@ function bucketTable(lanes: readonly Lane[], now: number): Markup {
   const head = [...buckets.map(([, label]) => label), 'all'].map((label) => markup`<th scope="col">${label}</th>`);
   return markup`<details>
     <summary>The time line as a table</summary>
-    <div class="scroll" role="region" aria-label="The time line as a table" tabindex="0">
+    <div class="scroll" role="group" aria-label="The time line as a table" tabindex="0">
       <table class="numbers">
         <caption>
           Certificates by signer and by the time in which they end

@@ -8,7 +8,8 @@ export const testRooms: Readonly<Record<string, string>> = {
   'suites/oracle':
     'another implementation gives the expected answer: kube-controller-manager, OpenSSL, zlint, pkilint, swtpm',
   'suites/adversarial': 'hostile requests and tokens; mutants of the product',
-  'suites/pages': 'the commands of pages such as docs/deploy.md, executed in their order',
+  'suites/pages':
+    'the commands of pages such as docs/deploy.md, executed in their order; the page of a report in a browser',
   'suites/release': 'images, executables and the files of a release, checked and run by other programs',
   'suites/simulation': 'the simulator and the scale model',
   'harness/aws': 'emulators, deployments, tables, signatures',
