@@ -93,6 +93,10 @@ const parts: readonly Part[] = [
     load: async () => (await import('./relay/command.ts')).relayCommands,
   },
   {
+    commands: { status: 'whether a cluster works now: relay, endpoint, rules in force, CAs, tables' },
+    load: async () => (await import('./status/command.ts')).statusCommand,
+  },
+  {
     commands: { token: 'bootstrap tokens, with which machines may request a certificate' },
     load: async () => (await import('./commands/token.ts')).tokenCommands,
   },

@@ -58,6 +58,14 @@ export function processIo(): Io {
       const { openRevocations } = await import('./revocation/open.ts');
       return openRevocations(place, this);
     },
+    async readHealth(call) {
+      const { readHealth } = await import('./status/read-health.ts');
+      return readHealth(call, this);
+    },
+    async lookAtTable(place) {
+      const { lookAtTable } = await import('./status/look-at-table.ts');
+      return lookAtTable(place);
+    },
     async stackOutputs({ cluster, region }) {
       const { deployedOutputs } = await import('./aws/account.ts');
       return deployedOutputs(cluster, region === undefined ? {} : { region });

@@ -26,7 +26,7 @@ export async function getDocument(
     login: async () => authorize?.({ method: 'GET', url, headers, body: new Uint8Array() }),
     send: (credentials) => {
       if (credentials?.ok === false) return { result: credentials };
-      const sent = { ...headers, 'user-agent': 'countersign-watch-relay', ...credentials?.value };
+      const sent = { 'user-agent': 'countersign-watch-relay', ...headers, ...credentials?.value };
       return request(url, { method: 'GET', headers: sent }).end();
     },
     read: async (incoming, outgoing) => success(await readAnswer(incoming, outgoing)),

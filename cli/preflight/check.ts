@@ -3,20 +3,13 @@ import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../../core/configuration/model/deployment.ts';
+import type { CheckRow } from '../output/check-rows.ts';
 import { awsFailure } from '../aws/aws-failure.ts';
 import { asError } from '../../core/outcome/error-message.ts';
 import type { AccountView } from '../runtime/account-view.ts';
 
-export interface Check {
-  /** Stable, for programs. */
+export interface Check extends CheckRow {
   readonly id: 'identity' | 'region' | 'bootstrap' | 'concurrency' | 'kms' | 'principal' | 'stack';
-  /** What must hold. */
-  readonly check: string;
-  /** `unknown`: it could not be checked. */
-  readonly result: 'pass' | 'fail' | 'unknown';
-  readonly seen: string;
-  /** What to do about it: a command or a page of AWS. */
-  readonly mend?: string;
   /** The right that the login lacks, if that is why the check is unknown. */
   readonly permission?: string;
 }

@@ -1,5 +1,6 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import type { CommandFailure } from './exit.ts';
 import type { AccountView } from './account-view.ts';
 import type { Ec2Fleet } from '../../core/attestation/aws/fleet.ts';
 import type { Instant } from '../../core/ports/instant.ts';
@@ -28,6 +29,41 @@ export interface StackPlace {
   /** Default: as for the aws command line. */
   readonly region: string | undefined;
 }
+
+export interface HealthCall {
+  /** `…/v1/clusters/<name>`. */
+  readonly url: string;
+  /** For a host whose name does not contain it. */
+  readonly region: string | undefined;
+  /** `own`: signed with the credentials of the operator; `role`: with those of a role that they assume. */
+  readonly login:
+    | { readonly kind: 'anonymous' | 'own' }
+    | { readonly kind: 'tokenFile'; readonly path: string }
+    | { readonly kind: 'role'; readonly arn: string };
+}
+
+export interface HealthAnswer {
+  readonly status: number;
+  readonly body: string;
+  readonly milliseconds: number;
+  /** `x-countersign-outcome`; empty if the front door answered itself. */
+  readonly outcome: string;
+}
+
+export interface TablePlace {
+  readonly table: string;
+  readonly region: string | undefined;
+}
+
+export type SeenTable =
+  | { readonly exists: false }
+  | {
+      readonly exists: true;
+      readonly status: string;
+      readonly deletionProtection: boolean;
+      /** Or why it could not be read. */
+      readonly pointInTimeRecovery: boolean | CommandFailure;
+    };
 
 export interface OpenRegister {
   readonly register: AttestationAdmin;
@@ -179,6 +215,10 @@ export interface Io {
   /** The records and logs about requests. */
   openTrace(place: TracePlace): Promise<OpenTrace>;
   openRevocations(place: RevocationsPlace): Promise<OpenRevocations>;
+  /** GET …/healthz. Throws CommandFailure: `configuration` if there are no credentials, `temporary` without an answer. */
+  readHealth(call: HealthCall): Promise<HealthAnswer>;
+  /** Throws CommandFailure if DynamoDB does not tell. */
+  lookAtTable(place: TablePlace): Promise<SeenTable>;
   /** The outputs of a cluster's stack. Throws CommandFailure if there is none, or the login may not read it. */
   stackOutputs(place: StackPlace): Promise<Readonly<Record<string, string>>>;
   /** EC2, with the operator's AWS login. */

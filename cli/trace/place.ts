@@ -33,7 +33,7 @@ export function addDeployedPlace(command: CliCommand): CliCommand {
 /** Throws CommandFailure if the flags and the environment name no cluster. */
 export async function placeOf(flags: PlaceFlags, io: Io): Promise<TracePlace> {
   if (flags.data !== undefined) return { kind: 'embedded', folder: flags.data };
-  const { cluster, region } = await deployedPlace(flags, io);
+  const { cluster, region } = await deployedPlace(flags, io, ', --data a folder of this machine');
   return { kind: 'deployed', cluster, region };
 }
 
@@ -48,16 +48,13 @@ export interface DeployedPlace {
   };
 }
 
-/** Throws CommandFailure if the flags and the environment name no cluster. */
-export async function deployedPlace(flags: PlaceFlags, io: Io): Promise<DeployedPlace> {
+/** Throws CommandFailure if the flags and the environment name no cluster. `others`: what else could name it. */
+export async function deployedPlace(flags: PlaceFlags, io: Io, others = ''): Promise<DeployedPlace> {
   const named = flags.cluster ?? (io.environment['COUNTERSIGN_CLUSTER'] || undefined);
   const file = configurationFile(flags.config, io);
   if (file === undefined) {
     if (named !== undefined) return { cluster: named, region: flags.region };
-    throw new CommandFailure(
-      exitCodes.usage,
-      'which cluster? --cluster names a deployed one, --data a folder of this machine',
-    );
+    throw new CommandFailure(exitCodes.usage, `which cluster? --cluster names a deployed one${others}`);
   }
   const { clusters, deployments } = await readConfiguration(file, io);
   const names = [...deployments.keys()];
