@@ -18,6 +18,7 @@ import { requestFacts } from './kubernetes/request-facts.ts';
 import { refusalMessage, refusalReason } from './outcome/outcome.ts';
 import type { RefusalCode, Violations } from './outcome/outcome.ts';
 import { kubeadmSignerName } from './policy/signer-names.ts';
+import { kubeadmUidPrefix } from './ports/certificate-ledger.ts';
 import type { Intent } from './ports/certificate-ledger.ts';
 import type { Instant } from './ports/instant.ts';
 import type { LockReader } from './ports/locks.ts';
@@ -154,8 +155,7 @@ function planCertificate(question: Question, ports: KubeadmPorts): Intent {
   const { notAfter: caNotAfter } = issuerOf(authority).facts;
   const span = validity({ maxTtlSeconds, expirationSeconds: undefined, caNotAfter, now });
   const serial = serialFrom(ports.randomBytes(serialOctets));
-  // No request of a cluster has a UID with a slash, so the sign function cannot reach this record.
-  const uid = `kubeadm/${authority.name}/${asked.certificate}/${sha256(request.der).toString('hex')}`;
+  const uid = `${kubeadmUidPrefix}${authority.name}/${asked.certificate}/${sha256(request.der).toString('hex')}`;
   const { usages } = profile;
   // The digest is without the requester: another operator may go on where one ended.
   const object = { uid, request: request.der, usages, username: '', groups: [] };

@@ -98,7 +98,12 @@ function addServiceOutputs(stack: Stack, signer: SigningCluster): void {
       state.signRole.roleArn,
       'The role of the sign function; countersign audit reconcile knows its signatures by it',
     ],
-    CaRoleArn: [state.caRole.roleArn, 'The role of the ca function, whose signatures are not in the ledger'],
+    CaRoleArn: [state.caRole.roleArn, 'The role of the ca function, whose signatures have records of their own'],
+    KubeadmFunction: [nameOf('kubeadm'), 'Signs for the control plane; countersign kubeadm calls it'],
+    KubeadmRoleArn: [
+      state.kubeadmRole?.roleArn,
+      'The role of the kubeadm function; countersign audit reconcile knows its signatures by it',
+    ],
     CaKeyArns: [[...state.caKeys.values()].join(' '), 'The keys whose signatures countersign audit reconcile compares'],
     AttestationsTable: [state.attestations.tableName, 'Locks, and which machine a node name belongs to'],
     OperatorPolicyArn: [

@@ -33,6 +33,7 @@ export const entries: Sources['entries'] = {
   sign: 'lambdas/sign/index.ts',
   attest: 'lambdas/attest/index.ts',
   ca: 'lambdas/ca/index.ts',
+  kubeadm: 'lambdas/kubeadm/index.ts',
   authorizer: 'lambdas/authorizer/index.ts',
 };
 

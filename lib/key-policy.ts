@@ -36,10 +36,20 @@ const administration = [
   'kms:CancelKeyDeletion',
 ];
 
+/** The roles that use a CA key. */
+export interface KeyUsers {
+  readonly signRole: Role;
+  readonly caRole: Role;
+  /** Present if the CA signs for kubeadm's control plane. */
+  readonly kubeadmRole?: Role | undefined;
+  /** Whether a profile names the CA. */
+  readonly signsLeaves: boolean;
+}
+
 export function caKeyPolicy(
   ca: CaConfiguration,
   { keys, caKeys }: DeploymentConfiguration,
-  { signRole, caRole, signsLeaves }: { readonly signRole: Role; readonly caRole: Role; readonly signsLeaves: boolean },
+  { signRole, caRole, kubeadmRole, signsLeaves }: KeyUsers,
 ): PolicyDocument {
   const { deleters, importers } = keys;
   const isImported = ca.kind === 'imported' && ca.keyMaterial === 'imported';
@@ -57,8 +67,15 @@ export function caKeyPolicy(
       ),
       // A root that no profile names signs CAs only.
       ...(signsLeaves ? [statement('SignCertificates', [signRole], ['kms:Sign'], caAlgorithmOnly)] : []),
+      ...(kubeadmRole === undefined
+        ? []
+        : [statement('SignControlPlane', [kubeadmRole], ['kms:Sign'], caAlgorithmOnly)]),
       statement('SignCaCertificate', [caRole], ['kms:Sign'], caAlgorithmOnly),
-      statement('PublicKey', [signRole, caRole], ['kms:GetPublicKey']),
+      statement(
+        'PublicKey',
+        [signRole, caRole, ...(kubeadmRole === undefined ? [] : [kubeadmRole])],
+        ['kms:GetPublicKey'],
+      ),
       ...(deleters.length === 0
         ? []
         : [

@@ -10,6 +10,7 @@ import {
   bundleAuthorities,
   bundleCallers,
   bundleCluster,
+  bundleKubeadm,
 } from '../core/configuration/bundled-configuration.ts';
 import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
@@ -22,7 +23,8 @@ import type { ServiceFunction, Site } from './functions.ts';
 import { caStatusInterval } from './observability/alarms.ts';
 import type { SigningState } from './signing-state.ts';
 import { allowIndex, allowItems } from './table-rights.ts';
-import { certificatesTable } from '../adapters/dynamodb/table.ts';
+import { certificatesTable, itemKey } from '../adapters/dynamodb/table.ts';
+import { kubeadmUidPrefix } from '../core/ports/certificate-ledger.ts';
 
 export interface ServiceOptions extends Site {
   readonly state: SigningState;
@@ -92,7 +94,7 @@ export function createSign(
 /** No front door leads to it. CloudFormation, its schedule and operators with the IAM right invoke it. */
 export function createCa(scope: Construct, options: ServiceOptions): ServiceFunction {
   const { cluster, state } = options;
-  const { certificates, attestations } = state;
+  const { certificates } = state;
   const ca = createFunction(scope, 'ca', options, {
     description: `Makes the CA certificates of cluster ${cluster.name}`,
     role: state.caRole,
@@ -104,23 +106,8 @@ export function createCa(scope: Construct, options: ServiceOptions): ServiceFunc
       // It reads revocations and writes none: only operators revoke.
       allowItems('ReadRevocations', certificates, 'GetItem', ['revoked']),
       allowIndex('ListRevocations', certificates, certificatesTable.indexes.expiry.name, ['revoked']),
-      ...(cluster.kubeadm === undefined
-        ? []
-        : [
-            // The records of what operators have signed, and no record of a request of the cluster.
-            allowItems(
-              'KeepOperatorsCertificates',
-              certificates,
-              ['GetItem', 'PutItem', 'UpdateItem'],
-              ['uid#kubeadm/'],
-            ),
-            allowItems('ReadLocks', attestations, 'GetItem', ['lock#node', 'lock#key']),
-          ]),
     ],
-    environment: {
-      ...environment(scope, options),
-      ...(cluster.kubeadm === undefined ? {} : { [environmentNames.attestationsTable]: attestations.tableName }),
-    },
+    environment: environment(scope, options),
     rules: bundleAuthorities(cluster),
     // Of invocations at the same time one creates a CA, by a conditional write (core/ca/create-authority.ts).
     reserves: false,
@@ -136,6 +123,34 @@ export function createCa(scope: Construct, options: ServiceOptions): ServiceFunc
     targets: [target('show'), target('crl')],
   });
   return ca;
+}
+
+/** Undefined unless operators may have certificates of kubeadm's control plane signed. Operators with the IAM right invoke it, and nothing else. */
+export function createKubeadm(scope: Construct, options: ServiceOptions): ServiceFunction | undefined {
+  const { cluster, state } = options;
+  const { certificates, attestations, kubeadmRole } = state;
+  if (kubeadmRole === undefined) return undefined;
+  return createFunction(scope, 'kubeadm', options, {
+    description: `Signs certificates of the control plane of cluster ${cluster.name}`,
+    role: kubeadmRole,
+    statements: [
+      allowItems('ReadCas', certificates, 'GetItem', ['ca']),
+      // The records of what operators have signed, and no record of a request of the cluster.
+      allowItems(
+        'KeepOperatorsCertificates',
+        certificates,
+        ['GetItem', 'PutItem', 'UpdateItem'],
+        [itemKey('uid', kubeadmUidPrefix)],
+      ),
+      allowItems('ReadLocks', attestations, 'GetItem', ['lock#node', 'lock#key']),
+    ],
+    environment: {
+      ...environment(scope, options),
+      [environmentNames.attestationsTable]: attestations.tableName,
+    },
+    rules: bundleKubeadm(cluster),
+    reserves: false,
+  });
 }
 
 /** Creates missing CA certificates while the stack is deployed. */

@@ -16,7 +16,7 @@ import { createDashboard } from './observability/dashboard.ts';
 import { countLines } from './observability/log-metrics.ts';
 import { caDaysLeft, metricNames } from './observability/metric-names.ts';
 import { clusterMetric, countOnce } from './observability/metrics.ts';
-import { callersOf, createCa, createCas, createFrontDoor, createSign } from './services.ts';
+import { callersOf, createCa, createCas, createFrontDoor, createKubeadm, createSign } from './services.ts';
 import type { SigningState } from './signing-state.ts';
 
 /** Properties of a `SigningCluster`. */
@@ -76,7 +76,7 @@ export class SigningCluster extends Construct {
   /** The policy of operators who run `countersign lock`, `tofu`, `machines` and `trace`. */
   readonly operatorPolicy: ManagedPolicy;
 
-  /** The functions: `sign` and `ca`, with attestation `attest`, with `access.jwt` `authorizer`. */
+  /** The functions: `sign` and `ca`, with attestation `attest`, with `access.jwt` `authorizer`, with `kubeadm` `kubeadm`. */
   readonly functions: ReadonlyMap<Service, LambdaFunction>;
 
   /** The logs of the functions, which are retained. */
@@ -103,6 +103,7 @@ export class SigningCluster extends Construct {
     const attest = createAttest(this, options, state, callersOf(options));
     const sign = createSign(this, options, attest);
     const ca = createCa(this, options);
+    const kubeadm = createKubeadm(this, options);
     const { authorizer, apis, ...ways } = createFrontDoor(this, { sign, attest }, options);
     this.callerRole = ways.callerRole;
     this.signUrl = ways.signUrl;
@@ -114,6 +115,7 @@ export class SigningCluster extends Construct {
       ...(attest === undefined ? [] : [['attest', attest] as const]),
       ...(authorizer === undefined ? [] : [['authorizer', authorizer] as const]),
       ['ca', ca],
+      ...(kubeadm === undefined ? [] : [['kubeadm', kubeadm] as const]),
     ]);
     this.#services = functions;
     this.functions = new Map([...functions].map(([service, made]) => [service, made.function]));
@@ -157,12 +159,17 @@ export class SigningCluster extends Construct {
     return others.reduce((all, grant) => all.combine(grant), first);
   }
 
-  /**
-   * Lets a principal invoke the ca function: `countersign ca …`, and where `kubeadm` is configured `countersign kubeadm …`, which signs
-   * `admin.conf`. Then the principal may become administrator of the cluster.
-   */
+  /** Lets a principal invoke the ca function: `countersign ca …` and `countersign cert revoke`. */
   grantCa(grantee: IGrantable): Grant {
     return this.#service('ca').function.grantInvoke(grantee);
+  }
+
+  /**
+   * Lets a principal invoke the kubeadm function: `countersign kubeadm …`, which signs `admin.conf`. So the principal may become
+   * administrator of the cluster. Only with `kubeadm`.
+   */
+  grantKubeadm(grantee: IGrantable): Grant {
+    return this.#service('kubeadm').function.grantInvoke(grantee);
   }
 
   /**

@@ -14,7 +14,9 @@ import { needsChallengeKey } from '../core/attestation/providers.ts';
 import type { CaConfiguration, ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 import { functionName } from '../core/configuration/resolve/deployment.ts';
+import type { Service } from './functions.ts';
 import { caKeyPolicy, challengeKeyPolicy } from './key-policy.ts';
+import type { KeyUsers } from './key-policy.ts';
 import { checkedCluster } from './props/checked-cluster.ts';
 import type { ParsedCluster } from './props/checked-cluster.ts';
 import type { ClusterProps } from './props/cluster-props.ts';
@@ -63,6 +65,9 @@ export class SigningState extends Construct {
   /** @internal The role that makes CA certificates, likewise. */
   readonly caRole: Role;
 
+  /** @internal The role that signs for kubeadm's control plane, likewise. Undefined without `kubeadm`. */
+  readonly kubeadmRole?: Role;
+
   /** @internal */
   readonly parsed: ParsedCluster;
 
@@ -80,13 +85,19 @@ export class SigningState extends Construct {
     this.clusterName = name;
     const signRole = createRole(this, cluster, 'sign', `Signs certificates of cluster ${name}`);
     const caRole = createRole(this, cluster, 'ca', `Makes the CA certificates of cluster ${name}`);
+    const kubeadmRole =
+      cluster.kubeadm === undefined
+        ? undefined
+        : createRole(this, cluster, 'kubeadm', `Signs certificates of the control plane of cluster ${name}`);
+    const roles = { signRole, caRole, kubeadmRole };
     this.caKeys = new Map(
-      [...cluster.cas.values()].map((ca) => [ca.name, createKey(this, cluster, ca, { deployment, signRole, caRole })]),
+      [...cluster.cas.values()].map((ca) => [ca.name, createKey(this, cluster, ca, { deployment, roles })]),
     );
     this.attestations = createAttestationsTable(this);
     this.certificates = createTable(this);
     this.signRole = signRole;
     this.caRole = caRole;
+    if (kubeadmRole !== undefined) this.kubeadmRole = kubeadmRole;
     if (cluster.attestation === undefined) return;
     // No policy of a CA key names it. Roles of other accounts trust it, so that attest can describe their instances.
     this.attestRole = createRole(this, cluster, 'attest', `Proves the machines of cluster ${name}`);
@@ -105,7 +116,7 @@ export class SigningState extends Construct {
 function createRole(
   scope: Construct,
   { name }: ClusterConfiguration,
-  service: 'sign' | 'ca' | 'attest',
+  service: Exclude<Service, 'authorizer'>,
   description: string,
 ): Role {
   const id = `${service.charAt(0).toUpperCase()}${service.slice(1)}`;
@@ -153,14 +164,19 @@ const keySpecs: Readonly<Record<CaConfiguration['keySpec'], KeySpec>> = {
 
 function createKey(
   scope: Construct,
-  { name: cluster, profiles }: ClusterConfiguration,
+  { name: cluster, profiles, kubeadm }: ClusterConfiguration,
   ca: CaConfiguration,
-  { deployment, signRole, caRole }: { deployment: DeploymentConfiguration; signRole: Role; caRole: Role },
+  {
+    deployment,
+    roles,
+  }: { readonly deployment: DeploymentConfiguration; readonly roles: Omit<KeyUsers, 'signsLeaves'> },
 ): string {
   const id = `CaKey-${ca.name}`;
   const description = `CA ${ca.name} of cluster ${cluster}`;
   const signsLeaves = [...profiles.values()].some((profile) => profile.ca === ca.name);
-  const policy = caKeyPolicy(ca, deployment, { signRole, caRole, signsLeaves });
+  const signsControlPlane = Object.values(kubeadm?.cas ?? {}).includes(ca.name);
+  const users = { ...roles, signsLeaves, kubeadmRole: signsControlPlane ? roles.kubeadmRole : undefined };
+  const policy = caKeyPolicy(ca, deployment, users);
   // Removing a CA from the configuration keeps its key, since clients may still trust its certificates.
   const removalPolicy = RemovalPolicy.RETAIN;
   const place = deployment.caKeys.get(ca.name);

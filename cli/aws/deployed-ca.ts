@@ -40,13 +40,26 @@ async function invoke(
 }
 
 /** The answer of the ca function of this cluster. */
-export async function callCaFunction(request: object, flags: Omit<DeployedFlags, 'name'>, io: Io): Promise<JsonObject> {
-  const target = flags.function ?? functionName(flags.cluster, 'ca');
+export function callCaFunction(request: object, flags: Omit<DeployedFlags, 'name'>, io: Io): Promise<JsonObject> {
+  return callServiceFunction('ca', request, flags, io);
+}
+
+/** The answer of this function of this cluster. */
+export async function callServiceFunction(
+  service: 'ca' | 'kubeadm',
+  request: object,
+  flags: Omit<DeployedFlags, 'name'>,
+  io: Io,
+): Promise<JsonObject> {
+  const target = flags.function ?? functionName(flags.cluster, service);
   const answer = objectOf(await io.callFunction({ functionName: target, request, region: flags.region }));
   const { cluster } = answer;
   // --function may name any function of the account.
   if (typeof cluster !== 'string')
-    throw new CommandFailure(exitCodes.configuration, `${target} does not answer like the ca function of a cluster`);
+    throw new CommandFailure(
+      exitCodes.configuration,
+      `${target} does not answer like the ${service} function of a cluster`,
+    );
   if (cluster !== flags.cluster)
     throw new CommandFailure(exitCodes.configuration, `${target} is of cluster ${cluster}, not ${flags.cluster}`);
   return answer;

@@ -29,6 +29,7 @@ interface Flags extends PlaceFlags {
   readonly key?: readonly string[];
   readonly signRole?: string;
   readonly caRole?: string;
+  readonly kubeadmRole?: string;
   readonly maxTtl: number;
   readonly output: string;
 }
@@ -48,6 +49,7 @@ export function auditCommands(program: CliCommand, io: Io): void {
     .option('--key <arns>', 'keys of the CAs (default: output CaKeyArns of the stack)', commaList)
     .option('--sign-role <arn>', 'role of the sign function (default: output SignRoleArn of the stack)')
     .option('--ca-role <arn>', 'role of the ca function (default: output CaRoleArn of the stack)')
+    .option('--kubeadm-role <arn>', 'role of the kubeadm function, if there is one (default: output KubeadmRoleArn)')
     .option('--max-ttl <duration>', 'lifetime that no certificate exceeds', durationMilliseconds, 366 * dayMilliseconds)
     .formats('table', 'json', 'yaml')
     .notes(
@@ -68,7 +70,7 @@ async function reconcile(flags: Flags, io: Io): Promise<ExitCode> {
   const to = flags.to ?? io.now() - 30 * minute;
   const from = flags.from ?? to - dayMilliseconds;
   if (from >= to) throw new CommandFailure(exitCodes.usage, '--to must be after --from');
-  const { logs, ledger, key, signRole, caRole } = flags;
+  const { logs, ledger, key, signRole, caRole, kubeadmRole } = flags;
   const local = [logs, ledger, key, signRole, caRole].every((flag) => flag !== undefined);
   const place = local ? undefined : await placeOf(flags, io);
   if (place?.kind === 'embedded')
@@ -80,6 +82,7 @@ async function reconcile(flags: Flags, io: Io): Promise<ExitCode> {
       to,
       keys: new Set(key ?? (await outputOf(open, 'CaKeyArns', '--key')).split(' ')),
       signRole: signRole ?? (await outputOf(open, 'SignRoleArn', '--sign-role')),
+      kubeadmRole: kubeadmRole ?? (await open?.output('KubeadmRoleArn')),
       caRole: caRole ?? (await outputOf(open, 'CaRoleArn', '--ca-role')),
     };
     const compared = reconciler(scope);

@@ -1,5 +1,6 @@
 /** Has requests signed, and puts each certificate beside its key. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { dirname } from 'node:path';
 import { pemBlocks } from '../../core/encoding/pem.ts';
 import type { KubeadmCertificate } from '../../core/kubeadm/certificates.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
@@ -115,6 +116,8 @@ export async function writeCas(
   for (const { wanted, caPem } of certified) {
     const { certificate: path } = caFilesOf(wanted.name, folders);
     if ((await host.read(path)) !== undefined) continue;
+    // kubeadm makes no folder for certificates where it was asked for kubeconfigs alone.
+    await host.makeFolder(dirname(path), 0o755);
     await replaceFile(path, caPem, host, { ...owner, mode: 0o644 });
     written.push(path);
   }

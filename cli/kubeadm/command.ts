@@ -52,7 +52,7 @@ function withCommon(command: CliCommand, what: string): CliCommand {
     .option('--dir <dir>', `folder of the kubeconfigs that ${what}`, '/etc/kubernetes')
     .option('--cert-dir <dir>', 'folder of keys and certificates (default: pki in that folder)')
     .option('--cluster <name>', 'deployed cluster whose CAs sign [COUNTERSIGN_CLUSTER]; with --config one of that file')
-    .option('--function <name>', 'its ca function, if it does not have the name that the deployment gives it')
+    .option('--function <name>', 'its kubeadm function, if it does not have the name that the deployment gives it')
     .option('--region <name>', 'AWS region of the cluster’s stack (default: as for the aws command line)')
     .addOption(
       new Option('--data <dir>', 'instead of a deployed cluster: folder of the CAs’ files').conflicts([

@@ -1,4 +1,4 @@
-/** Who signs: the ca function of a deployed cluster, or the files of a data folder. */
+/** Who signs: the kubeadm function of a deployed cluster, or the files of a data folder. */
 import { randomBytes } from 'node:crypto';
 import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
 import { CaUnusableError, loadEmbeddedCa } from '../../adapters/embedded/authority.ts';
@@ -10,7 +10,7 @@ import { objectOf } from '../../core/encoding/json-object.ts';
 import { success } from '../../core/outcome/result.ts';
 import type { KubeadmCertificate } from '../../core/kubeadm/certificates.ts';
 import { notConfigured, signForKubeadm } from '../../core/sign-kubeadm.ts';
-import { callCaFunction } from '../aws/deployed-ca.ts';
+import { callServiceFunction } from '../aws/deployed-ca.ts';
 import { chooseCluster } from '../cluster/cluster-choice.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
@@ -59,16 +59,13 @@ async function openDeployed(flags: SignerFlags & { readonly cluster: string }, i
   return {
     async ask({ name, csr, dryRun }) {
       const { include } = flags;
-      const answer = await callCaFunction(
-        { action: 'kubeadm', certificate: name, csr, include, dryRun, by },
-        flags,
-        io,
-      );
+      const request = { certificate: name, csr, include, dryRun, by };
+      const answer = await callServiceFunction('kubeadm', request, flags, io).catch(explainMissing);
       const { ok, why, message, certificatePem = '', ca, caPem } = objectOf(answer['result']);
       if (answer['name'] !== name || typeof ok !== 'boolean')
         throw new CommandFailure(
           exitCodes.configuration,
-          'the function does not answer like the ca function of a cluster',
+          'the function does not answer like the kubeadm function of a cluster',
         );
       return ok
         ? { ok, certificatePem: String(certificatePem), ca: String(ca), caPem: String(caPem) }
@@ -76,6 +73,13 @@ async function openDeployed(flags: SignerFlags & { readonly cluster: string }, i
     },
     close() {},
   };
+}
+
+function explainMissing(error: unknown): never {
+  if (!(error instanceof CommandFailure) || error.code !== exitCodes.notFound) throw error;
+  const advice =
+    'the key kubeadm of countersign.yaml and npm run cdk -- deploy create it (docs/ca/kubeadm.md); --region and --function select another one';
+  throw new CommandFailure(exitCodes.notFound, error.message, advice);
 }
 
 async function openEmbedded(folder: string, flags: SignerFlags, io: Io): Promise<KubeadmSigner> {

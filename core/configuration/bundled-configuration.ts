@@ -22,9 +22,15 @@ export function readBundledFingerprint(text: string): string {
   return (JSON.parse(text) as { readonly rulesSha256: string }).rulesSha256;
 }
 
-/** For the ca function, which also signs what operators ask for. */
-export function bundleAuthorities({ name, cas, profiles, approval, kubeadm }: ClusterConfiguration): string {
-  const lists = { cas: [...cas], profiles: [...profiles], approval: [...approval] };
+/** For the ca function. */
+export function bundleAuthorities({ name, cas, profiles, approval }: ClusterConfiguration): string {
+  return JSON.stringify({ name, cas: [...cas], profiles: [...profiles], approval: [...approval] }, entriesOfMaps);
+}
+
+/** For the kubeadm function: the CAs that sign for kubeadm's control plane, and the names that their certificates may hold. */
+export function bundleKubeadm({ name, cas, kubeadm }: ClusterConfiguration): string {
+  const signing = new Set<string | undefined>(Object.values(kubeadm?.cas ?? {}));
+  const lists = { cas: [...cas].filter(([ca]) => signing.has(ca)), profiles: [], approval: [] };
   return JSON.stringify({ name, ...lists, kubeadm }, entriesOfMaps);
 }
 

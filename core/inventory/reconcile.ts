@@ -5,6 +5,7 @@
  * signature that no record names is explained only if an intent of the same key and role was open at that moment: the delivery lost its
  * answer, or another delivery recorded its certificate first. One intent explains no more signatures than its attempts can have requested.
  */
+import { kubeadmUidPrefix } from '../ports/certificate-ledger.ts';
 import type { InventoryRecord } from './certificate-entry.ts';
 import type { Instant } from '../ports/instant.ts';
 import type { SignatureRecord } from '../ports/signature-log.ts';
@@ -29,6 +30,8 @@ export interface ReconcileScope {
   readonly keys: ReadonlySet<string>;
   /** The role of the sign function: only its signatures can belong to an intent of the ledger that was open then. */
   readonly signRole: string;
+  /** The role of the kubeadm function, likewise for the intents of certificates of kubeadm's control plane. Undefined if there is none. */
+  readonly kubeadmRole: string | undefined;
   /** The role of the ca function, likewise for the records of its signatures: CA certificates, requests for them, CRLs. */
   readonly caRole: string;
 }
@@ -87,13 +90,13 @@ export interface Reconciler {
 interface Intent {
   readonly owner: Owner;
   readonly caKeyId: string;
-  readonly role: string;
+  readonly role: string | undefined;
   /** How many signatures it can still explain. */
   left: number;
   readonly wasOpen: (at: Instant) => boolean;
 }
 
-export function reconciler({ from, to, keys, signRole, caRole }: ReconcileScope): Reconciler {
+export function reconciler({ from, to, keys, signRole, kubeadmRole, caRole }: ReconcileScope): Reconciler {
   const named = new Map<string, LedgerRecord>();
   const records: LedgerRecord[] = [];
   const namedByCa = new Map<string, SignatureRecord>();
@@ -111,7 +114,8 @@ export function reconciler({ from, to, keys, signRole, caRole }: ReconcileScope)
     const lastTry = openedAt + (notAfter - openedAt) / 2 + deliveryMilliseconds;
     const end = state === 'issued' ? (signedAt.get(uid) ?? openedAt + deliveryMilliseconds) : lastTry;
     const left = attempt * signaturesPerAttempt - (signedAt.has(uid) ? 1 : 0);
-    return { owner: { uid }, caKeyId, role: signRole, left, wasOpen: (at) => isBetween(at, openedAt, end) };
+    const role = uid.startsWith(kubeadmUidPrefix) ? kubeadmRole : signRole;
+    return { owner: { uid }, caKeyId, role, left, wasOpen: (at) => isBetween(at, openedAt, end) };
   }
 
   function ofSignature(signature: SignatureRecord): Intent {
@@ -122,7 +126,6 @@ export function reconciler({ from, to, keys, signRole, caRole }: ReconcileScope)
     return { owner: { signature }, caKeyId, role: caRole, left, wasOpen };
   }
 
-  /** A kubeadm certificate has a record of both kinds. The one of the certificate says more. */
   function attribute(event: SignEvent): void {
     const record = named.get(event.requestId);
     const signature = namedByCa.get(event.requestId);

@@ -1,6 +1,12 @@
 import type { Instant } from './instant.ts';
 
 /**
+ * The UIDs of certificates of kubeadm's control plane begin so. No request of a cluster has a UID with a slash, so the sign function cannot
+ * reach their records.
+ */
+export const kubeadmUidPrefix = 'kubeadm/';
+
+/**
  * The record of one request UID. It is never deleted. Each cluster has its own ledger.
  *
  *   (none) ──open──► intent ──complete──► issued      `tbs`, `requestDigest`, `caKeyId` never change after open

@@ -6,8 +6,6 @@ export interface CaSettings {
   readonly certificatesTable: string;
   /** A KMS key ARN for each CA of the configuration. */
   readonly caKeys: ReadonlyMap<string, string>;
-  /** For locks; set only if operators may have certificates of kubeadm's control plane signed. */
-  readonly attestationsTable?: string;
 }
 
 /** Throws MisconfigurationError with every problem. */
@@ -15,6 +13,5 @@ export function readSettings(environment: Environment, cluster: ClusterConfigura
   return readEnvironment(environment, cluster, ({ text, caKeys }) => ({
     certificatesTable: text('certificatesTable'),
     caKeys: caKeys(),
-    ...(cluster.kubeadm === undefined ? {} : { attestationsTable: text('attestationsTable') }),
   }));
 }

@@ -8,9 +8,9 @@ import type { ResourceResponse } from '../../adapters/aws/cloudformation-respons
 import type { LambdaContext } from '../../adapters/lambda/http.ts';
 import { recordedKey } from '../../core/ca/recorded-key.ts';
 import { objectOf } from '../../core/encoding/json-object.ts';
-import { named } from '../../core/outcome/trouble.ts';
-import type { NamedTrouble } from '../../core/outcome/trouble.ts';
-import type { ActionLog, ClusterAnswer } from './actions/action.ts';
+import { describeError, loggedCall } from '../../adapters/lambda/operator-call.ts';
+import type { OperatorLogEntry } from '../../adapters/lambda/operator-call.ts';
+import type { ClusterAnswer } from './actions/action.ts';
 import { askedAction, perform } from './actions/actions.ts';
 import type { Done } from './actions/actions.ts';
 import { factsOf, isExpected } from './actions/cas.ts';
@@ -23,14 +23,7 @@ export interface CaHandlerPorts {
   readonly connect: () => CaPorts;
   readonly respond: (url: string, response: ResourceResponse) => Promise<void>;
   readonly wait: (milliseconds: number) => Promise<void>;
-  readonly log: (entry: CaLogEntry) => void;
-}
-
-export interface CaLogEntry extends Partial<NamedTrouble>, Partial<Omit<ActionLog, 'failed'>> {
-  readonly level: 'info' | 'error';
-  readonly action: string;
-  readonly cluster?: string;
-  readonly error?: { readonly name: string; readonly message: string };
+  readonly log: (entry: OperatorLogEntry) => void;
 }
 
 /** https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-requests.html */
@@ -55,7 +48,7 @@ export function createCaHandler(ports: CaHandlerPorts): CaHandler {
     if (asked === undefined)
       throw new TypeError('the event is neither a CloudFormation custom resource event nor one of countersign ca');
     const lambdaRequestId = context?.awsRequestId;
-    return logged(asked.name, ports, () => asked.run({ ...recording(asked.name, ports), lambdaRequestId }));
+    return loggedCall(asked.name, ports.log, () => asked.run({ ...recording(asked.name, ports), lambdaRequestId }));
   };
 }
 
@@ -74,9 +67,9 @@ async function deploy(event: ResourceEvent, ports: CaHandlerPorts): Promise<void
   if (event.RequestType === 'Delete') return respond({ Status: 'SUCCESS', PhysicalResourceId: id });
   let result: OperatorAnswer;
   try {
-    result = await logged(event.RequestType, ports, () => initWithRetries(ports));
+    result = await loggedCall(event.RequestType, ports.log, () => initWithRetries(ports));
   } catch (error) {
-    const { name, message } = describe(error);
+    const { name, message } = describeError(error);
     return respond({ Status: 'FAILED', PhysicalResourceId: id, Reason: `${name}: ${message}` });
   }
   // A CA that awaits its import does not keep the stack from being deployed: the import needs the deployed key.
@@ -110,31 +103,6 @@ async function initWithRetries(ports: CaHandlerPorts): Promise<Done<OperatorAnsw
 function recording(action: string, { connect }: CaHandlerPorts): CaPorts {
   const ports = connect();
   return { ...ports, key: (ca) => recordedKey(ports.key(ca), { ca, action }, ports) };
-}
-
-const faulty = { level: 'error', ...named('ca-faults') } as const;
-
-async function logged<Answer extends ClusterAnswer>(
-  action: string,
-  { log }: CaHandlerPorts,
-  work: () => Promise<Done<Answer>>,
-): Promise<Answer> {
-  try {
-    const { answer, log: seen } = await work();
-    const { failed, ...fields } = seen;
-    log({ ...(failed ? faulty : ({ level: 'info' } as const)), action, cluster: answer.cluster, ...fields });
-    return answer;
-  } catch (error) {
-    log({ ...faulty, action, error: describe(error) });
-    throw error;
-  }
-}
-
-/** Bounded: the message of an SDK error may be a page long. */
-function describe(error: unknown): { readonly name: string; readonly message: string } {
-  if (!(error instanceof Error)) return { name: typeof error, message: '' };
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  return { name: error.name, message: `${error.message}${cause}`.slice(0, 500) };
 }
 
 function isResourceEvent(event: unknown): event is ResourceEvent {

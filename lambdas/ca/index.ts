@@ -4,13 +4,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { KMSClient } from '@aws-sdk/client-kms';
 import { sendResourceResponse } from '../../adapters/aws/cloudformation-response.ts';
-import { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
 import { dynamoDbCaStore } from '../../adapters/dynamodb/ca.ts';
-import { dynamoDbLedger, ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
+import { ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
 import { dynamoDbCrls, dynamoDbRevocations } from '../../adapters/dynamodb/revocations.ts';
 import { dynamoDbSignatureLog } from '../../adapters/dynamodb/signatures.ts';
 import { kmsClientConfig } from '../../adapters/aws/kms-client.ts';
 import { kmsKey } from '../../adapters/aws/kms-signer.ts';
+import { writeOperatorLog } from '../../adapters/lambda/operator-call.ts';
 import { madeForEmulatedAws } from '../../adapters/lambda/redirects.ts';
 import { clusterConfiguration } from '../../adapters/lambda/bundle.ts';
 import { readSettings } from './env.ts';
@@ -20,11 +20,10 @@ import type { CaPorts } from './actions/ports.ts';
 
 function connect(): CaPorts {
   const cluster = clusterConfiguration();
-  const { certificatesTable, caKeys, attestationsTable = '' } = readSettings(process.env, cluster);
+  const { certificatesTable, caKeys } = readSettings(process.env, cluster);
   const kms = new KMSClient(kmsClientConfig);
   const client = new DynamoDBClient(ledgerClientConfig);
   const table = { client, tableName: certificatesTable, randomBytes };
-  const locks = dynamoDbAttestations({ client, tableName: attestationsTable, randomBytes });
   return {
     cluster: cluster.name,
     cas: cluster.cas,
@@ -33,9 +32,6 @@ function connect(): CaPorts {
     store: dynamoDbCaStore(client, certificatesTable),
     revocations: dynamoDbRevocations(table),
     crls: dynamoDbCrls(table),
-    ...(cluster.kubeadm === undefined
-      ? {}
-      : { kubeadm: { settings: cluster.kubeadm, ledger: dynamoDbLedger(table), locks } }),
     signatures: dynamoDbSignatureLog(table),
     origin: () => ({ now: Date.now(), randomBytes }),
   };
@@ -48,6 +44,5 @@ export const handler: CaHandler = createCaHandler({
   respond: sendResourceResponse,
   // The emulators' IAM is consistent at once, and tests take permissions away.
   wait: (milliseconds) => wait(madeForEmulatedAws() ? milliseconds / 10 : milliseconds),
-  // One JSON line per call, in the format of the sign function.
-  log: (entry) => void process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`),
+  log: writeOperatorLog,
 });

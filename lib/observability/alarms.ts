@@ -100,7 +100,9 @@ export function createAlarms(scope: Construct, options: AlarmOptions): readonly 
         service,
       ),
     ),
-    ...(functionUrls ? [...functions].filter(([service]) => service !== 'ca') : []).flatMap(urlAlarms),
+    ...(functionUrls ? [...functions].filter(([service]) => service === 'sign' || service === 'attest') : []).flatMap(
+      urlAlarms,
+    ),
     caDaysLeftAlarm(),
   ];
 

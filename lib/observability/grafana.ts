@@ -7,7 +7,7 @@ import { functionName } from '../../core/configuration/resolve/deployment.ts';
 import { panels } from './panels.ts';
 import type { CloudWatchSeries, Panel, RelaySeries } from './panels.ts';
 
-const services = ['sign', 'attest', 'authorizer', 'ca'] as const;
+const services = ['sign', 'attest', 'authorizer', 'ca', 'kubeadm'] as const;
 const cloudWatch = { type: 'cloudwatch', uid: '${cloudwatch}' };
 const prometheus = { type: 'prometheus', uid: '${prometheus}' };
 const units = { count: 'short', seconds: 's', milliseconds: 'ms', days: 'd' } as const;

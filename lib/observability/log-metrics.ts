@@ -35,6 +35,7 @@ const raisedBy: Readonly<Record<Service, readonly LogAlarm[]>> = {
   attest: logAlarms,
   authorizer: ['faults', 'interruptions'],
   ca: ['faults'],
+  kubeadm: ['faults'],
 };
 
 /** Returns the metric filters that must exist before the ca function first logs. */

@@ -86,7 +86,7 @@ export function panels(names: Names): readonly Panel[] {
   });
 
   const serving = ['sign', 'attest', 'authorizer'] as const;
-  const everything = [...serving, 'ca'] as const;
+  const everything = [...serving, 'ca', 'kubeadm'] as const;
   const attests = functions.has('attest');
   return [
     {

@@ -18,9 +18,9 @@ export interface ClusterConfiguration {
   readonly profiles: ReadonlyMap<string, Profile>;
   /** By signerName, one for each profile. */
   readonly approval: ReadonlyMap<string, 'manual' | 'approve'>;
-  /** Present if a profile demands attestation; absent in the bundle of the sign function. */
+  /** Present if a profile demands attestation; in the bundle of the kubeadm function alone. */
   readonly attestation?: ClusterAttestation;
-  /** What operators may have signed for kubeadm's control plane; absent in the bundle of the sign function. */
+  /** What operators may have signed for kubeadm's control plane; in the bundle of the kubeadm function alone. */
   readonly kubeadm?: KubeadmConfiguration;
 }
 

@@ -107,7 +107,7 @@ export function stackNames(cluster: string): { readonly service: string; readonl
 }
 
 /** The name is fixed, so that the command line can call the function without asking CloudFormation. */
-export function functionName(cluster: string, service: 'sign' | 'attest' | 'ca' | 'authorizer'): string {
+export function functionName(cluster: string, service: 'sign' | 'attest' | 'ca' | 'kubeadm' | 'authorizer'): string {
   return `countersign-${cluster}-${service}`;
 }
 

@@ -1,4 +1,5 @@
 /** One action of the ca function: the event that asks for it, what it does, and what is logged of it. */
+import type { CallReport } from '../../../adapters/lambda/operator-call.ts';
 import type { JsonObject } from '../../../core/encoding/json-object.ts';
 import type { CaPorts } from './ports.ts';
 
@@ -13,16 +14,5 @@ export interface CaAction<Request, Answer> {
   /** Throws for temporary failures and for a wrong deployment. */
   readonly run: (request: Request, ports: CaPorts) => Promise<Answer>;
   /** Never keys, certificates or what callers sent. */
-  readonly logged: (answer: Answer, ports: CaPorts) => ActionLog;
-}
-
-export interface ActionLog {
-  /** Whether an operator must act. */
-  readonly failed: boolean;
-  /** For each CA what was done, or the fault. */
-  readonly cas: Readonly<Record<string, string>>;
-  /** Days until each usable CA certificate expires. An alarm watches them. */
-  readonly daysLeft?: Readonly<Record<string, number>>;
-  /** Days until the latest CRL of each CA ends. */
-  readonly crlDaysLeft?: Readonly<Record<string, number>>;
+  readonly logged: (answer: Answer, ports: CaPorts) => CallReport;
 }

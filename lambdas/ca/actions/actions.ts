@@ -2,12 +2,12 @@
 import { objectOf } from '../../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../../core/encoding/json-object.ts';
 import type { CaPorts } from './ports.ts';
-import type { ActionLog, CaAction, ClusterAnswer } from './action.ts';
+import type { CallReport } from '../../../adapters/lambda/operator-call.ts';
+import type { CaAction, ClusterAnswer } from './action.ts';
 import { crl } from './crl.ts';
 import { csr } from './csr.ts';
 import { importCertificate } from './import.ts';
 import { init } from './init.ts';
-import { kubeadm } from './kubeadm.ts';
 import { plan } from './plan.ts';
 import { rotation } from './rotation.ts';
 import { show } from './show.ts';
@@ -18,7 +18,6 @@ const actions = {
   csr: asked(csr),
   import: asked(importCertificate),
   init: asked(init),
-  kubeadm: asked(kubeadm),
   plan: asked(plan),
   rotation: asked(rotation),
   show: asked(show),
@@ -26,7 +25,7 @@ const actions = {
 
 export interface Done<Answer> {
   readonly answer: Answer;
-  readonly log: ActionLog;
+  readonly log: CallReport;
 }
 
 /** An action with its checked request. */

@@ -6,7 +6,7 @@ import type { CaConfiguration } from '../../../core/configuration/model/cluster.
 import type { Instant } from '../../../core/ports/instant.ts';
 import { certificateFacts } from '../../../core/x509/read-certificate.ts';
 import type { CaPorts } from './ports.ts';
-import type { ActionLog } from './action.ts';
+import type { CallReport } from '../../../adapters/lambda/operator-call.ts';
 
 /** The answer about CAs. Temporary failures and a wrong deployment are thrown. */
 export interface OperatorAnswer {
@@ -91,7 +91,7 @@ export function caAnswer(name: string, loaded: LoadedCa & Found): CaAnswer {
   };
 }
 
-export function logOfCas({ cas }: OperatorAnswer, { origin }: CaPorts): ActionLog {
+export function logOfCas({ cas }: OperatorAnswer, { origin }: CaPorts): CallReport {
   const { now } = origin();
   const states = cas.map((ca) => [ca.name, ca.ok ? (ca.created ? 'made' : 'there') : ca.why] as const);
   const daysLeft = cas.flatMap((ca) => (ca.ok ? [[ca.name, daysUntil(ca.pathEnds, now)] as const] : []));

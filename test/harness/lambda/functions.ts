@@ -17,6 +17,7 @@ import {
   nowSeconds,
   subject,
 } from '../../unit/lambdas/authorizer/tokens.ts';
+import { kubeadmRequests } from '../../unit/core/kubeadm/requests.ts';
 import { eventOf } from '../../unit/lambdas/authorizer/case.ts';
 import type { TokenSpec } from '../../unit/lambdas/authorizer/tokens.ts';
 import { csrFixture, eventFixture } from '../../unit/lambdas/sign/stack.ts';
@@ -29,6 +30,7 @@ import { runtimeAccount, startLambda, type LambdaEnvironment } from './runtime.t
 import { account, machineRules, nodeRequest, nodeSigner, startMachines, type Machines } from './machines.ts';
 import { startMiniStack } from '../aws/ministack.ts';
 import { temporaryFolder } from '../processes/processes.ts';
+import { makeRequest } from '../x509/requests.ts';
 
 const clientSigner = 'kubernetes.io/kube-apiserver-client';
 const awsClients = 'bench/programs/bare/kms-dynamodb.ts';
@@ -56,6 +58,15 @@ export const subjects = {
   },
   ca: {
     event: () => ({ action: 'show' }),
+    bare: { libraries: 'KMS and DynamoDB clients', entry: awsClients, event: () => ({ as: 'ca' }) },
+  },
+  kubeadm: {
+    event: () => ({
+      certificate: 'admin.conf',
+      csr: makeRequest(kubeadmRequests['admin.conf']).pem,
+      by: 'jo',
+      dryRun: true,
+    }),
     bare: { libraries: 'KMS and DynamoDB clients', entry: awsClients, event: () => ({ as: 'ca' }) },
   },
   authorizer: {
@@ -100,6 +111,7 @@ const configuration = () => ({
         [nodeSigner]: { ca: 'ca', maxTtl: '1d', attestation: { providers: ['aws'] } },
       },
       attestation: machineRules(cluster),
+      kubeadm: { cas: { kubernetes: 'ca' }, nodes: { 'cp-1': ['10.0.0.11'] } },
       access: {
         iam: { principals: [`arn:aws:iam::${account}:role/relay`] },
         jwt: { issuer, audience, subjects: [subject], jwks: JSON.stringify(jwks) },

@@ -79,6 +79,7 @@ export const rooms: readonly Room[] = [
     purpose: 'uses CA keys for all but leaf certificates: when a stack is deployed, and for operators',
   },
   { path: 'lambdas/ca/actions', purpose: 'one file for each action' },
+  { path: 'lambdas/kubeadm', purpose: "signs certificates of kubeadm's control plane, for operators" },
   { path: 'lambdas/authorizer', purpose: 'admits service account tokens of exactly one cluster' },
 
   { path: 'lambdas/watch-relay', purpose: 'the in-cluster relay (a pod)' },

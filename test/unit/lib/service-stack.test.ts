@@ -642,11 +642,15 @@ clusters:
     statementsOf(resource(service, 'AWS::IAM::Policy', id)[1]).map((each) => plain(each, made) as typeof each);
   const keys = (...patterns: string[]) => ({ 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': patterns } });
 
-  test('the ca function writes their records and no others, and reads the locks of nodes and keys', () => {
-    const added = statements('CaPolicy').filter(
-      ({ Sid }) => Sid === 'KeepOperatorsCertificates' || Sid === 'ReadLocks',
-    );
-    expect(added).toEqual([
+  test('a function of its own writes their records and no others, and reads CAs and the locks of nodes and keys', () => {
+    expect(statements('KubeadmPolicy').filter(({ Sid }) => Sid !== 'WriteOwnLog')).toEqual([
+      {
+        Sid: 'ReadCas',
+        Effect: 'Allow',
+        Action: 'dynamodb:GetItem',
+        Resource: 'countersign-kubeadm-state<Certificates.Arn>',
+        Condition: keys('ca#*'),
+      },
       {
         Sid: 'KeepOperatorsCertificates',
         Effect: 'Allow',
@@ -662,14 +666,30 @@ clusters:
         Condition: keys('lock#node#*', 'lock#key#*'),
       },
     ]);
-    // Beside what the ca function of every cluster may.
-    expect(statements('CaPolicy')).toHaveLength(6 + 2);
+    expect(plain(service.Outputs?.['KubeadmRoleArn']?.Value, made)).toBe('countersign-kubeadm-state<KubeadmRole.Arn>');
   });
 
-  test('the sign function may what it may without them', () => {
+  test('it uses the keys of its CAs alone, and no principal of another service may invoke it', () => {
+    const more = file.replace('etcd: {subject', 'web: {subject: {commonName: web}}, etcd: {subject');
+    const state = template(synthesise(more), 'countersign-kubeadm-state');
+    const uses = (ca: string) =>
+      JSON.stringify(resource(state, 'AWS::KMS::Key', `CaKey${ca}`)[1].Properties['KeyPolicy']);
+    for (const ca of ['kubernetes', 'etcd']) expect(uses(ca)).toContain('SignControlPlane');
+    expect(uses('web')).not.toMatch(/SignControlPlane|KubeadmRole/);
+    const [id] = resource(service, 'AWS::Lambda::Function', 'Kubeadm');
+    const permissions = ofType(service, 'AWS::Lambda::Permission').map(([, { Properties }]) =>
+      JSON.stringify(Properties),
+    );
+    expect(permissions.length).toBeGreaterThan(0);
+    expect(permissions.filter((each) => each.includes(id))).toEqual([]);
+  });
+
+  test('the sign and ca functions may what they may without it', () => {
     const without = synthesise(file.replace(/\n {4}kubeadm: \{cas.*/, ''));
     const of = (from: typeof made) =>
-      statementsOf(resource(template(from, 'countersign-kubeadm'), 'AWS::IAM::Policy', 'SignPolicy')[1]);
+      ['SignPolicy', 'CaPolicy'].map((id) =>
+        statementsOf(resource(template(from, 'countersign-kubeadm'), 'AWS::IAM::Policy', id)[1]),
+      );
     expect(of(made)).toEqual(of(without));
     // No profile names the CA of etcd, so its key policy does not let sign use it.
     const [, key] = resource(template(made, 'countersign-kubeadm-state'), 'AWS::KMS::Key', 'CaKeyetcd');

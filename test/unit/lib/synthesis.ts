@@ -18,6 +18,7 @@ export const smallSources: Sources = {
     sign: 'test/unit/lib/entry.ts',
     attest: 'test/unit/lib/entry.ts',
     ca: 'test/unit/lib/entry.ts',
+    kubeadm: 'test/unit/lib/entry.ts',
     authorizer: 'test/unit/lib/entry.ts',
   },
 };

@@ -1,4 +1,4 @@
-/** `countersign ca init|show` and `kubeadm sign` against a ca function that really runs, as its bundle, under a role of its own. */
+/** `countersign ca init|show` and `kubeadm sign` against functions that really run, as their bundles, under roles of their own. */
 import { randomUUID, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,9 +9,11 @@ import { CreateFunctionCommand, LambdaClient, waitUntilFunctionActiveV2 } from '
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { environmentNames } from '../../../../adapters/lambda/environment.ts';
-import { bundleAuthorities } from '../../../../core/configuration/bundled-configuration.ts';
+import { bundleAuthorities, bundleKubeadm } from '../../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
+import { functionName } from '../../../../core/configuration/resolve/deployment.ts';
 import { bundle } from '../../../../lib/bundle.ts';
+import { entries } from '../../../../lib/functions.ts';
 import { createAttestationsTable, createCertificatesTable } from '../../../harness/aws/tables.ts';
 import { byTier } from '../../../harness/determinism/tier.ts';
 import { zip } from '../../../../acceptance/resources/zip.ts';
@@ -34,25 +36,46 @@ clusters:
 );
 if (!parsed.ok) throw new Error('the configuration of this test is wrong');
 const cluster = parsed.value.configuration.clusters.get('prod')!;
-const { files } = bundle({
-  root: join(import.meta.dirname, '../../../..'),
-  entry: 'lambdas/ca/index.ts',
-  // It obeys the endpoints of the emulators, as no deployed bundle does.
-  constants: { __COUNTERSIGN_CLUSTER__: bundleAuthorities(cluster), __COUNTERSIGN_EMULATED_AWS__: 'by a test' },
-});
+const bundleOf = (service: 'ca' | 'kubeadm', rules: string) =>
+  bundle({
+    root: join(import.meta.dirname, '../../../..'),
+    entry: entries[service],
+    // It obeys the endpoints of the emulators, as no deployed bundle does.
+    constants: { __COUNTERSIGN_CLUSTER__: rules, __COUNTERSIGN_EMULATED_AWS__: 'by a test' },
+  }).files;
 
 describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (name, emulator) => {
-  const roleOf = async (iam: IAMClient, Service: string, actions: readonly string[]): Promise<string> => {
-    const RoleName = `role-${randomUUID()}`;
+  const roleOf = async (
+    iam: IAMClient,
+    Service: string,
+    actions: readonly string[],
+    RoleName = `role-${randomUUID()}`,
+  ): Promise<string> => {
     const trust = { Effect: 'Allow', Action: 'sts:AssumeRole', Principal: Service === '' ? { AWS: '*' } : { Service } };
-    const document = (Statement: object) => JSON.stringify({ Version: '2012-10-17', Statement });
     const { Role: role } = await iam.send(
       new CreateRoleCommand({ RoleName, AssumeRolePolicyDocument: document(trust) }),
     );
-    const PolicyDocument = document({ Effect: 'Allow', Action: actions, Resource: '*' });
-    await iam.send(new PutRolePolicyCommand({ RoleName, PolicyName: 'p', PolicyDocument }));
+    await allow(iam, RoleName, actions);
     return role!.Arn!;
   };
+  const document = (Statement: object) => JSON.stringify({ Version: '2012-10-17', Statement });
+  const allow = (iam: IAMClient, RoleName: string, Action: readonly string[]) =>
+    iam.send(
+      new PutRolePolicyCommand({
+        RoleName,
+        PolicyName: 'p',
+        PolicyDocument: document({ Effect: 'Allow', Action, Resource: '*' }),
+      }),
+    );
+
+  const kubeadmActions = [
+    'kms:Sign',
+    'kms:GetPublicKey',
+    'dynamodb:GetItem',
+    'dynamodb:PutItem',
+    'dynamodb:UpdateItem',
+  ];
+  const kubeadmRole = `role-${randomUUID()}`;
 
   let iam: IAMClient;
   let webKey: string;
@@ -66,31 +89,36 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
     const create = async (KeySpec: 'ECC_NIST_P256' | 'ECC_NIST_P384') =>
       (await kms.send(new CreateKeyCommand({ KeySpec, KeyUsage: 'SIGN_VERIFY' }))).KeyMetadata!.Arn!;
     webKey = await create('ECC_NIST_P384');
-    await lambda.send(
-      new CreateFunctionCommand({
-        FunctionName: 'countersign-prod-ca',
-        Runtime: 'nodejs24.x',
-        Handler: 'index.handler',
-        Timeout: 25,
-        Role: await roleOf(iam, 'lambda.amazonaws.com', [
-          'kms:Sign',
-          'kms:GetPublicKey',
-          'dynamodb:GetItem',
-          'dynamodb:PutItem',
-          'dynamodb:UpdateItem',
-        ]),
-        Code: { ZipFile: zip(files) },
-        Environment: {
-          Variables: {
-            [environmentNames.cluster]: 'prod',
-            [environmentNames.certificatesTable]: table,
-            [environmentNames.attestationsTable]: locks,
-            [environmentNames.caKeys]: JSON.stringify({ ca: await create('ECC_NIST_P256'), web: webKey }),
+    const caKeys = JSON.stringify({ ca: await create('ECC_NIST_P256'), web: webKey });
+    const deploy = async (service: 'ca' | 'kubeadm', rules: string, actions: readonly string[], role?: string) => {
+      const FunctionName = functionName('prod', service);
+      await lambda.send(
+        new CreateFunctionCommand({
+          FunctionName,
+          Runtime: 'nodejs24.x',
+          Handler: 'index.handler',
+          Timeout: 25,
+          Role: await roleOf(iam, 'lambda.amazonaws.com', actions, role),
+          Code: { ZipFile: zip(bundleOf(service, rules)) },
+          Environment: {
+            Variables: {
+              [environmentNames.cluster]: 'prod',
+              [environmentNames.certificatesTable]: table,
+              [environmentNames.attestationsTable]: locks,
+              [environmentNames.caKeys]: caKeys,
+            },
           },
-        },
-      }),
-    );
-    await waitUntilFunctionActiveV2({ client: lambda, maxWaitTime: 60 }, { FunctionName: 'countersign-prod-ca' });
+        }),
+      );
+      await waitUntilFunctionActiveV2({ client: lambda, maxWaitTime: 60 }, { FunctionName });
+    };
+    await deploy('ca', bundleAuthorities(cluster), [
+      'kms:Sign',
+      'kms:GetPublicKey',
+      'dynamodb:GetItem',
+      'dynamodb:PutItem',
+    ]);
+    await deploy('kubeadm', bundleKubeadm(cluster), kubeadmActions, kubeadmRole);
   });
   afterEach(() => vi.unstubAllEnvs());
 
@@ -160,6 +188,42 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
     expect([ca.subject, certificate.checkIssued(ca) && certificate.verify(ca.publicKey)]).toEqual(['CN=prod', true]);
     // The ledger has them.
     expect((await sign()).certificates.map(({ done }) => done)).toEqual(['unchanged', 'unchanged']);
+    folder.remove();
+  });
+
+  // LocalStack does not check permissions.
+  test.skipIf(name === 'LocalStack').each(kubeadmActions)(
+    'without %s the kubeadm function signs nothing',
+    async (action) => {
+      await countersign('ca init --cluster prod');
+      const folder = temporaryFolder('kubeadm-rights');
+      generate({ kubeconfigs: folder.path, pki: join(folder.path, 'pki') }, ['admin.conf']);
+      await allow(
+        iam,
+        kubeadmRole,
+        kubeadmActions.filter((each) => each !== action),
+      );
+      try {
+        const without = await countersign(`kubeadm sign --cluster prod --dir ${folder.path}`);
+        const cannot = action.startsWith('kms:') ? 'the key cannot be used' : 'the table cannot be used';
+        expect([without.code, without.err]).toEqual([5, expect.stringContaining(`${cannot} (AccessDeniedException)`)]);
+      } finally {
+        await allow(iam, kubeadmRole, kubeadmActions);
+      }
+      folder.remove();
+    },
+  );
+
+  test('a cluster without the function, and an event that is not for it, are refused', async () => {
+    const folder = temporaryFolder('kubeadm-other');
+    generate({ kubeconfigs: folder.path, pki: join(folder.path, 'pki') }, ['admin.conf']);
+    const other = await countersign(`kubeadm sign --cluster test --dir ${folder.path}`);
+    expect([other.code, other.err]).toEqual([
+      4,
+      expect.stringMatching(/no function countersign-test-kubeadm.*\n.*the key kubeadm of countersign.yaml/),
+    ]);
+    const wrong = await countersign(`kubeadm sign --cluster prod --function countersign-prod-ca --dir ${folder.path}`);
+    expect(wrong.code).toBe(5);
     folder.remove();
   });
 

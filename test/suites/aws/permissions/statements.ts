@@ -67,5 +67,8 @@ function partsOf(statement: Statement): { readonly part: Statement; readonly tex
 
 function nameOf(principal: unknown): string {
   const text = typeof principal === 'string' ? principal : JSON.stringify(principal);
-  return /(SignRole|CaRole|AttestRole|:root|(?:role|user)\/[\w-]+|[a-z]+\.amazonaws\.com)/.exec(text)?.[1] ?? text;
+  return (
+    /(SignRole|CaRole|KubeadmRole|AttestRole|:root|(?:role|user)\/[\w-]+|[a-z]+\.amazonaws\.com)/.exec(text)?.[1] ??
+    text
+  );
 }

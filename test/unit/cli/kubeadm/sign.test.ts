@@ -31,6 +31,14 @@ function filesIn(folder: string): Readonly<Record<string, string>> {
   );
 }
 
+test('a machine of kubeconfigs alone gets the folder for the certificate of the CA', async () => {
+  const on = await machine();
+  made.push(on);
+  generate(on.folders, ['admin.conf']);
+  expect((await sign(on)).code).toBe(0);
+  expect(new X509Certificate(read(join(on.dir, 'pki/ca.crt'))).subject).toBe('CN=kubernetes');
+});
+
 test('puts each certificate beside its key, with the CAs, and is the same when it is repeated', async () => {
   const on = await withRequests();
   const keys = Object.entries(filesIn(on.dir)).filter(([path]) => path.endsWith('.key'));
@@ -146,7 +154,7 @@ test('without requests, without a cluster and without a configuration it says wh
   expect((await sign(on)).err).toContain('admin.conf cannot be used as a kubeconfig: it is not YAML');
 });
 
-test('asks the ca function of a deployed cluster, with the ARN of the caller', async () => {
+test('asks the kubeadm function of a deployed cluster, with the ARN of the caller', async () => {
   const on = await machine();
   made.push(on);
   generate(on.folders, ['admin.conf']);
@@ -163,8 +171,7 @@ test('asks the ca function of a deployed cluster, with the ARN of the caller', a
   expect([code, err]).toEqual([1, expect.stringContaining('admin.conf: Missing: no CA')]);
   expect(asked).toEqual([
     {
-      action: 'kubeadm',
-      functionName: 'countersign-prod-ca',
+      functionName: 'countersign-prod-kubeadm',
       certificate: 'admin.conf',
       csr: read(join(on.dir, 'admin.conf.csr')),
       include: [],

@@ -9,6 +9,7 @@ const key = 'arn:aws:kms:eu-central-1:111122223333:key/1';
 const otherKey = `${key}2`;
 const signRole = 'arn:aws:iam::111122223333:role/sign';
 const caRole = 'arn:aws:iam::111122223333:role/ca';
+const kubeadmRole = 'arn:aws:iam::111122223333:role/kubeadm';
 const minute = 60_000;
 const hour = 60 * minute;
 const from = Date.parse('2026-05-01T00:00:00Z');
@@ -41,7 +42,7 @@ function compare(
   events: readonly SignEvent[],
   signatures: readonly SignatureRecord[] = [],
 ): Reconciliation {
-  const compared = reconciler({ from, to, keys: new Set([key, otherKey]), signRole, caRole });
+  const compared = reconciler({ from, to, keys: new Set([key, otherKey]), signRole, kubeadmRole, caRole });
   records.forEach(compared.addRecord);
   signatures.forEach(compared.addSignature);
   events.forEach(compared.addEvent);
@@ -186,10 +187,18 @@ describe('the ca function', () => {
       ['noEvent', 'crl'],
     ]);
   });
+});
 
-  test('a certificate that it issued for an operator has both records, and counts as recorded', () => {
-    const found = compare([issued('a')], [byCa('kms-a')], [signed('s', { kmsRequestId: 'kms-a' })]);
-    expect(found).toMatchObject({ recorded: 1, caFunction: [], openIntents: [], gaps: [] });
+test('an intent of the kubeadm function explains a signature of its role alone, and an intent of sign none of it', () => {
+  const byKubeadm = event('lost', noon, { principal: kubeadmRole });
+  const intent = record('kubeadm/nodes/admin.conf/ab', { state: 'intent' });
+  expect(compare([intent], [byKubeadm])).toMatchObject({ openIntents: [{ uid: intent.uid }], gaps: [] });
+  expect(gapsOf([intent], [event('lost')])).toEqual([['noRecord', 'lost']]);
+  expect(gapsOf([record('a', { state: 'intent' })], [byKubeadm])).toEqual([['noRecord', 'lost']]);
+  const signed = issued(intent.uid);
+  expect(compare([signed], [event(signed.kmsRequestId!, noon, { principal: kubeadmRole })])).toMatchObject({
+    recorded: 1,
+    gaps: [],
   });
 });
 

@@ -9,7 +9,8 @@ import { certificateFacts } from '../../../../core/x509/read-certificate.ts';
 import { extensionType } from '../../../../core/x509/model.ts';
 import { MisconfigurationError } from '../../../../core/ports/errors.ts';
 import { createCaHandler } from '../../../../lambdas/ca/handler.ts';
-import type { CaHandler, CaLogEntry } from '../../../../lambdas/ca/handler.ts';
+import type { CaHandler } from '../../../../lambdas/ca/handler.ts';
+import type { OperatorLogEntry } from '../../../../adapters/lambda/operator-call.ts';
 import type { CaAnswer, OperatorAnswer } from '../../../../lambdas/ca/actions/cas.ts';
 import type { CaPorts } from '../../../../lambdas/ca/actions/ports.ts';
 import { createFaults, visitEveryFault } from '../../../contract/faulty.ts';
@@ -78,13 +79,13 @@ function storeOf({ records }: World): CaStore {
 interface Run {
   readonly handler: CaHandler;
   readonly responses: ResourceResponse[];
-  readonly log: CaLogEntry[];
+  readonly log: OperatorLogEntry[];
   readonly waited: number[];
 }
 
 function start(world: World, faults: Faults = createFaults(), change: Partial<CaPorts> = {}): Run {
   const responses: ResourceResponse[] = [];
-  const log: CaLogEntry[] = [];
+  const log: OperatorLogEntry[] = [];
   const waited: number[] = [];
   const ports: CaPorts = {
     ...noRevocations,
@@ -359,7 +360,7 @@ describe('CloudFormation', () => {
 
   test('hears of a function that was not put together right', async () => {
     const { responses } = start(newWorld());
-    const log: CaLogEntry[] = [];
+    const log: OperatorLogEntry[] = [];
     const handler = createCaHandler({
       connect: () => {
         throw new MisconfigurationError('COUNTERSIGN_CLUSTER is not prod');

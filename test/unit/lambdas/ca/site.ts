@@ -1,18 +1,15 @@
 /** The ca function with keys and a table in memory, for a cluster that a test writes. */
-import { openEmbeddedAttestations } from '../../../../adapters/embedded/attestations.ts';
-import { openEmbeddedLedger } from '../../../../adapters/embedded/ledger.ts';
 import { openEmbeddedRevocations } from '../../../../adapters/embedded/revocations.ts';
 import { randomBytes } from 'node:crypto';
 import { embeddedSigner, generateKey, publicKeyInfo } from '../../../../adapters/embedded/signer.ts';
 import type { ResourceResponse } from '../../../../adapters/aws/cloudformation-response.ts';
-import type { AttestationAdmin } from '../../../../core/ports/attestation-store.ts';
-import type { CertificateReads } from '../../../../core/ports/certificate-reads.ts';
 import type { CaKey, CaRecord } from '../../../../core/ca/authority.ts';
 import type { SignatureRecord } from '../../../../core/ports/signature-log.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../../core/configuration/model/cluster.ts';
 import { createCaHandler } from '../../../../lambdas/ca/handler.ts';
-import type { CaHandler, CaLogEntry } from '../../../../lambdas/ca/handler.ts';
+import type { CaHandler } from '../../../../lambdas/ca/handler.ts';
+import type { OperatorLogEntry } from '../../../../adapters/lambda/operator-call.ts';
 import type { CaPorts } from '../../../../lambdas/ca/actions/ports.ts';
 
 export const siteNow = Date.parse('2026-06-01T12:00:00Z');
@@ -27,10 +24,7 @@ export interface CaSite {
   /** By id. */
   readonly signatures: ReadonlyMap<string, SignatureRecord>;
   readonly responses: ResourceResponse[];
-  readonly log: CaLogEntry[];
-  readonly reads: CertificateReads;
-  /** Where operators lock nodes. */
-  readonly register: AttestationAdmin;
+  readonly log: OperatorLogEntry[];
 }
 
 /** `cas`: the lines below `cas:` of countersign.yaml, as a flow map. `ca`: who signs for the one profile. */
@@ -50,10 +44,7 @@ export async function createSiteOf(yaml: string): Promise<CaSite> {
   const signatures = new Map<string, SignatureRecord>();
   for (const { name, keySpec } of cluster.cas.values()) keys.set(name, caKeyOf(await generateKey(keySpec)));
   const { revocations, crls } = openEmbeddedRevocations(':memory:');
-  const { ledger, reads } = openEmbeddedLedger(':memory:');
-  const { store, register } = openEmbeddedAttestations(':memory:');
   const ports: CaPorts = {
-    ...(cluster.kubeadm === undefined ? {} : { kubeadm: { settings: cluster.kubeadm, ledger, locks: store } }),
     revocations,
     crls,
     signatures: { put: async (record) => void signatures.set(record.id, record) },
@@ -72,14 +63,14 @@ export async function createSiteOf(yaml: string): Promise<CaSite> {
     origin: () => ({ now: siteNow, randomBytes }),
   };
   const responses: ResourceResponse[] = [];
-  const log: CaLogEntry[] = [];
+  const log: OperatorLogEntry[] = [];
   const handler = createCaHandler({
     connect: () => ports,
     respond: async (_, response) => void responses.push(response),
     wait: async () => {},
     log: (entry) => log.push(entry),
   });
-  return { cluster, ports, records, keys, signatures, handler, responses, log, reads, register };
+  return { cluster, ports, records, keys, signatures, handler, responses, log };
 }
 
 export function caKeyOf(privateKey: Awaited<ReturnType<typeof generateKey>>): CaKey {

@@ -220,7 +220,8 @@ describe('the Grafana dashboard', () => {
       ]);
       for (const [name, values] of Object.entries(dimensions))
         for (const value of values)
-          if (name === 'FunctionName') expect(value).toMatch(/^countersign-\$cluster-(sign|attest|authorizer|ca)$/);
+          if (name === 'FunctionName')
+            expect(value).toMatch(/^countersign-\$cluster-(sign|attest|authorizer|ca|kubeadm)$/);
           else if (name !== 'Operation') expect(variables).toContain(value);
     }
     expect(text.match(/\$\{?\w+/g)!.every((used) => variables.includes(used.replace('{', '')))).toBe(true);

@@ -47,6 +47,6 @@ export const subject: Subject = {
   cases: [
     'test/unit/core/kubeadm/check-request.test.ts',
     'test/unit/core/configuration/resolve/kubeadm.test.ts',
-    'test/unit/lambdas/ca/kubeadm.test.ts',
+    'test/unit/lambdas/kubeadm/handler.test.ts',
   ],
 };

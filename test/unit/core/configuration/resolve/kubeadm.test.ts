@@ -2,12 +2,12 @@
 import { expect, test } from 'vitest';
 import {
   bundleAttestation,
-  bundleAuthorities,
   bundleCluster,
+  bundleKubeadm,
   readBundledCluster,
 } from '../../../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../../../core/configuration/parse.ts';
-import { kubeadmCluster, kubeadmFile } from '../../kubeadm/requests.ts';
+import { kubeadmCluster, kubeadmFile, kubeadmKeys } from '../../kubeadm/requests.ts';
 
 function problems(kubeadm: string): readonly string[] {
   const parsed = parseConfiguration(kubeadmFile(`\n    kubeadm: ${kubeadm}`), 'countersign.yaml');
@@ -33,9 +33,11 @@ test('names are compared in one form, and certificates live for a year', () => {
   });
 });
 
-test('only the ca function has it', () => {
-  const cluster = kubeadmCluster();
-  expect(readBundledCluster(bundleAuthorities(cluster))).toStrictEqual(cluster);
+test('only the kubeadm function has it, with the CAs that sign, and no profile', () => {
+  const cluster = kubeadmCluster(kubeadmKeys.replace(', etcd: etcd}', '}'));
+  const { kubeadm, cas, profiles } = readBundledCluster(bundleKubeadm(cluster));
+  expect(kubeadm).toStrictEqual(cluster.kubeadm);
+  expect([[...cas], profiles.size]).toEqual([[...cluster.cas].filter(([name]) => name !== 'etcd'), 0]);
   for (const text of [bundleCluster(cluster), bundleAttestation(cluster)]) expect(text).not.toContain('cp-1');
 });
 

@@ -1,36 +1,72 @@
-/** The action kubeadm of the ca function: certificates of kubeadm's control plane, recorded as all others are. */
-import { createHash, X509Certificate } from 'node:crypto';
+/** The kubeadm function: certificates of kubeadm's control plane, recorded as all others are. */
+import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { openEmbeddedAttestations } from '../../../../adapters/embedded/attestations.ts';
+import { openEmbeddedLedger } from '../../../../adapters/embedded/ledger.ts';
+import type { OperatorLogEntry } from '../../../../adapters/lambda/operator-call.ts';
+import { loadAuthority } from '../../../../core/ca/authority.ts';
+import type { AttestationAdmin } from '../../../../core/ports/attestation-store.ts';
+import type { CertificateReads } from '../../../../core/ports/certificate-reads.ts';
 import { kubeadmCertificates, kubeadmProfiles } from '../../../../core/kubeadm/certificates.ts';
 import type { KubeadmCertificate } from '../../../../core/kubeadm/certificates.ts';
 import { leaseMilliseconds } from '../../../../core/sign-once.ts';
 import { certificateFacts } from '../../../../core/x509/read-certificate.ts';
 import type { KubeadmResult } from '../../../../core/sign-kubeadm.ts';
-import type { KubeadmAnswer } from '../../../../lambdas/ca/actions/kubeadm.ts';
+import { createKubeadmHandler } from '../../../../lambdas/kubeadm/handler.ts';
+import type { KubeadmHandler, KubeadmSite } from '../../../../lambdas/kubeadm/handler.ts';
 import { makeRequest, newKey, sharedKey } from '../../../harness/x509/requests.ts';
 import { kubeadmFile, kubeadmKeys, kubeadmRequests } from '../../core/kubeadm/requests.ts';
-import { createSiteOf, siteNow } from './site.ts';
-import type { CaSite } from './site.ts';
+import { createSiteOf, siteNow } from '../ca/site.ts';
+import type { CaSite } from '../ca/site.ts';
 
 const day = 86_400_000;
 const operator = 'arn:aws:sts::111122223333:assumed-role/operator/jo';
 
-async function siteInForce(keys?: string): Promise<CaSite> {
-  const site = await createSiteOf(kubeadmFile(keys));
+interface Plane {
+  readonly ports: Mutable<KubeadmSite['ports']>;
+  readonly handler: KubeadmHandler;
+  readonly log: OperatorLogEntry[];
+  /** CA certificates and keys, by CA. */
+  readonly cas: Pick<CaSite, 'records' | 'keys'>;
+  readonly reads: CertificateReads;
+  /** Where operators lock nodes. */
+  readonly register: AttestationAdmin;
+}
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+async function planeInForce(yaml = kubeadmFile()): Promise<Plane> {
+  const site = await createSiteOf(yaml);
   await site.handler({ action: 'init' });
-  return site;
+  return planeOf(site);
+}
+
+/** The function of the cluster of a ca function. */
+function planeOf(site: CaSite): Plane {
+  const { kubeadm } = site.cluster;
+  if (kubeadm === undefined) throw new Error('the file has no kubeadm');
+  const { ledger, reads } = openEmbeddedLedger(':memory:');
+  const { store: locks, register } = openEmbeddedAttestations(':memory:');
+  const ports: Plane['ports'] = {
+    ledger,
+    locks,
+    loadCa: (ca) => loadAuthority(ca, site.keys.get(ca.name)!, site.ports.store),
+    now: () => siteNow,
+    randomBytes,
+  };
+  const log: OperatorLogEntry[] = [];
+  const cluster = { ...site.cluster, kubeadm };
+  const handler = createKubeadmHandler({ connect: () => ({ cluster, ports }), log: (entry) => log.push(entry) });
+  return { ports, handler, log, cas: site, reads, register };
 }
 
 /** Each made once: an ECDSA signature is another one each time. */
 const requests = new Map(kubeadmCertificates.map((name) => [name, makeRequest(kubeadmRequests[name]).pem]));
 
-async function ask(site: CaSite, certificate: KubeadmCertificate, more: object = {}): Promise<KubeadmResult> {
+async function ask(plane: Plane, certificate: KubeadmCertificate, more: object = {}): Promise<KubeadmResult> {
   const csr = requests.get(certificate);
-  const event = { action: 'kubeadm', certificate, csr, by: operator, ...more };
-  const { result, cluster, name } = (await site.handler(event, {
-    invokedFunctionArn: 'arn',
-    awsRequestId: 'request-1',
-  })) as KubeadmAnswer;
+  const event = { certificate, csr, by: operator, ...more };
+  const context = { invokedFunctionArn: 'arn', awsRequestId: 'request-1' };
+  const { result, cluster, name } = await plane.handler(event, context);
   expect([cluster, name]).toEqual(['prod', certificate]);
   return result;
 }
@@ -40,21 +76,21 @@ function certificateOf(result: KubeadmResult): X509Certificate {
   return new X509Certificate(result.certificatePem);
 }
 
-async function records(site: CaSite) {
-  return Array.fromAsync(site.reads.listByExpiry({ from: 0, to: siteNow + 4000 * day }));
+async function records(plane: Plane) {
+  return Array.fromAsync(plane.reads.listByExpiry({ from: 0, to: siteNow + 4000 * day }));
 }
 
 describe.each(kubeadmCertificates)('%s', (name) => {
   const include = name === 'super-admin.conf' ? { include: ['super-admin'] } : {};
 
   test('is signed by its CA with the usages and the lifetime of kubeadm, and recorded', async () => {
-    const site = await siteInForce();
-    const result = await ask(site, name, include);
+    const plane = await planeInForce();
+    const result = await ask(plane, name, include);
     const certificate = certificateOf(result);
     const ofEtcd = name.startsWith('etcd-') || name === 'apiserver-etcd-client';
     const caName = ofEtcd ? 'etcd' : name === 'front-proxy-client' ? 'front-proxy' : 'kubernetes';
     expect(result).toMatchObject({ ok: true, ca: caName });
-    const ca = new X509Certificate(site.records.get(caName)!.certificate);
+    const ca = new X509Certificate(plane.cas.records.get(caName)!.certificate);
     expect(certificate.checkIssued(ca) && certificate.verify(ca.publicKey) && !certificate.ca).toBe(true);
     expect(certificate.keyUsage).toEqual(
       name === 'apiserver'
@@ -68,7 +104,7 @@ describe.each(kubeadmCertificates)('%s', (name) => {
     expect(facts.extensions.get('2.5.29.15')).toMatchObject({ critical: true, value: Buffer.from('030205a0', 'hex') });
     expect(facts.notAfter).toBe(siteNow + 365 * day - 300_000);
 
-    expect(await records(site)).toMatchObject([
+    expect(await records(plane)).toMatchObject([
       {
         uid: expect.stringMatching(new RegExp(`^kubeadm/${caName}/${name}/[0-9a-f]{64}$`)) as string,
         state: 'issued',
@@ -78,49 +114,49 @@ describe.each(kubeadmCertificates)('%s', (name) => {
         request: { signerName: 'countersign.dev/kubeadm', requester: operator, usages: kubeadmProfiles[name].usages },
       },
     ]);
-    expect(site.log.at(-1)).toMatchObject({ level: 'info', action: 'kubeadm', cas: { [caName]: `${name}: signed` } });
+    expect(plane.log.at(-1)).toMatchObject({ level: 'info', action: 'kubeadm', cas: { [caName]: `${name}: signed` } });
   });
 
   test('is the same certificate however often it is asked for, and no record for a dry run', async () => {
-    const site = await siteInForce();
-    expect(await ask(site, name, { ...include, dryRun: true })).toEqual({
+    const plane = await planeInForce();
+    expect(await ask(plane, name, { ...include, dryRun: true })).toEqual({
       ok: true,
       ca: expect.any(String) as string,
       caPem: expect.stringContaining('BEGIN CERTIFICATE') as string,
     });
-    expect(await records(site)).toEqual([]);
-    const first = await ask(site, name, include);
-    expect(await ask(site, name, { ...include, by: 'another operator' })).toEqual(first);
-    expect(await records(site)).toHaveLength(1);
+    expect(await records(plane)).toEqual([]);
+    const first = await ask(plane, name, include);
+    expect(await ask(plane, name, { ...include, by: 'another operator' })).toEqual(first);
+    expect(await records(plane)).toHaveLength(1);
   });
 });
 
 test('a CSR for another certificate is refused with the reason, and nothing is recorded', async () => {
-  const site = await siteInForce();
+  const plane = await planeInForce();
   const csr = makeRequest(kubeadmRequests['super-admin.conf']).pem;
-  expect(await ask(site, 'admin.conf', { csr })).toEqual({
+  expect(await ask(plane, 'admin.conf', { csr })).toEqual({
     ok: false,
     why: 'SubjectNotPermitted',
     message:
       'common name "kubernetes-super-admin" is not that of kubeadm (kubernetes-admin); organizations "system:masters" are not those of kubeadm (O "kubeadm:cluster-admins")',
   });
-  expect(await ask(site, 'admin.conf', { csr: 'x' })).toMatchObject({ why: 'RequestMalformed' });
-  expect(await ask(site, 'admin.conf', { csr: '' })).toMatchObject({
+  expect(await ask(plane, 'admin.conf', { csr: 'x' })).toMatchObject({ why: 'RequestMalformed' });
+  expect(await ask(plane, 'admin.conf', { csr: '' })).toMatchObject({
     message: expect.stringMatching(/^the request /) as string,
   });
   const tampered = makeRequest({
     ...kubeadmRequests['admin.conf'],
     signature: (bytes) => bytes.fill(1, bytes.length - 4),
   });
-  expect(await ask(site, 'admin.conf', { csr: tampered.pem })).toMatchObject({ why: 'SignatureInvalid' });
-  expect(await records(site)).toEqual([]);
+  expect(await ask(plane, 'admin.conf', { csr: tampered.pem })).toMatchObject({ why: 'SignatureInvalid' });
+  expect(await records(plane)).toEqual([]);
 });
 
 test('super-admin.conf needs the word of the operator, and no other word is understood', async () => {
-  const site = await siteInForce();
-  expect(await ask(site, 'super-admin.conf')).toMatchObject({ ok: false, why: 'NotIncluded' });
+  const plane = await planeInForce();
+  expect(await ask(plane, 'super-admin.conf')).toMatchObject({ ok: false, why: 'NotIncluded' });
   const csr = makeRequest(kubeadmRequests['super-admin.conf']).pem;
-  const asked = { action: 'kubeadm', certificate: 'super-admin.conf', csr, by: operator };
+  const asked = { certificate: 'super-admin.conf', csr, by: operator };
   for (const event of [
     { ...asked, include: ['everything'] },
     { ...asked, include: 'super-admin' },
@@ -132,17 +168,11 @@ test('super-admin.conf needs the word of the operator, and no other word is unde
     { ...asked, dryRun: 'no' },
     { ...asked, usages: ['any'] },
   ])
-    await expect(site.handler(event)).rejects.toThrow(TypeError);
+    await expect(plane.handler(event)).rejects.toThrow(TypeError);
 });
 
-test('a certificate without a configured CA, and every certificate without the key kubeadm, is refused', async () => {
-  const without = await siteInForce('');
-  expect(await ask(without, 'admin.conf')).toEqual({
-    ok: false,
-    why: 'NotConfigured',
-    message: 'the configuration of cluster prod has no kubeadm',
-  });
-  const some = await siteInForce(kubeadmKeys.replace(', etcd: etcd}', '}'));
+test('a certificate without a configured CA is refused', async () => {
+  const some = await planeInForce(kubeadmFile(kubeadmKeys.replace(', etcd: etcd}', '}')));
   expect(await ask(some, 'etcd-peer')).toEqual({
     ok: false,
     why: 'NotConfigured',
@@ -155,71 +185,61 @@ test('the certificate names the CRL of its CA where the configuration does, and 
   const url = 'http://crl.example.com/etcd.crl';
   for (const point of [url, undefined]) {
     const cas = point === undefined ? 'etcd-ca}' : `etcd-ca}, crlDistributionPoint: '${point}'`;
-    const site = await createSiteOf(kubeadmFile().replace('commonName: etcd-ca}', `commonName: ${cas}`));
-    await site.handler({ action: 'init' });
+    const plane = await planeInForce(kubeadmFile().replace('commonName: etcd-ca}', `commonName: ${cas}`));
     const csr = requests.get('etcd-peer');
-    const answer = (await site.handler({
-      action: 'kubeadm',
-      certificate: 'etcd-peer',
-      csr,
-      by: operator,
-    })) as KubeadmAnswer;
+    const answer = await plane.handler({ certificate: 'etcd-peer', csr, by: operator });
     const { extensions } = certificateFacts(certificateOf(answer.result).raw);
     const found = Buffer.from(extensions.get('2.5.29.31')?.value ?? []).toString('latin1');
     expect(found.includes(url)).toBe(point !== undefined);
-    expect(Object.hasOwn((await records(site))[0]!, 'lambdaRequestId')).toBe(false);
+    expect(Object.hasOwn((await records(plane))[0]!, 'lambdaRequestId')).toBe(false);
   }
 });
 
 test('a CA that is not in force signs nothing', async () => {
-  const site = await createSiteOf(kubeadmFile());
-  expect(await ask(site, 'apiserver')).toMatchObject({ ok: false, why: 'Missing' });
+  const plane = planeOf(await createSiteOf(kubeadmFile()));
+  expect(await ask(plane, 'apiserver')).toMatchObject({ ok: false, why: 'Missing' });
 });
 
 test('a locked node gets none of its certificates, not even a recorded one; those of no node are signed', async () => {
-  const site = await siteInForce();
-  await ask(site, 'apiserver');
+  const plane = await planeInForce();
+  await ask(plane, 'apiserver');
   const lock = { id: '01ARZ3NDEKTSV4RRFFQ69G5FAV', nodeName: 'cp-1', at: siteNow, by: 'jo', reason: 'stolen' };
-  await site.register.lock(lock, { ...lock, action: 'lock', subject: 'cp-1' });
+  await plane.register.lock(lock, { ...lock, action: 'lock', subject: 'cp-1' });
   for (const name of ['apiserver', 'etcd-server', 'etcd-peer', 'kubelet.conf'] as const)
-    expect(await ask(site, name)).toMatchObject({
+    expect(await ask(plane, name)).toMatchObject({
       ok: false,
       why: 'Locked',
       message: 'node "cp-1" is locked by an operator',
     });
-  expect(await ask(site, 'admin.conf')).toMatchObject({ ok: true });
+  expect(await ask(plane, 'admin.conf')).toMatchObject({ ok: true });
   const spkiSha256 = createHash('sha256').update(sharedKey('P-256').spki).digest('hex');
   const ofKey = { id: '01ARZ3NDEKTSV4RRFFQ69G5FAW', spkiSha256, at: siteNow, by: 'jo', reason: 'published' };
-  await site.register.lock(ofKey, { ...ofKey, action: 'lock', subject: `key#${spkiSha256}` });
-  expect(await ask(site, 'admin.conf')).toMatchObject({ ok: false, why: 'Locked' });
+  await plane.register.lock(ofKey, { ...ofKey, action: 'lock', subject: `key#${spkiSha256}` });
+  expect(await ask(plane, 'admin.conf')).toMatchObject({ ok: false, why: 'Locked' });
 });
 
 test('a certificate ends with its CA, and an expired one is not handed out again', async () => {
-  const site = await createSiteOf(kubeadmFile().replace('commonName: etcd-ca}', 'commonName: etcd-ca}, validity: 30d'));
-  await site.handler({ action: 'init' });
-  const certificate = certificateOf(await ask(site, 'etcd-server'));
+  const plane = await planeInForce(
+    kubeadmFile().replace('commonName: etcd-ca}', 'commonName: etcd-ca}, validity: 30d'),
+  );
+  const certificate = certificateOf(await ask(plane, 'etcd-server'));
   expect(Date.parse(certificate.validTo)).toBe(siteNow + 30 * day);
 
-  const long = await siteInForce();
+  const long = await planeInForce();
   await ask(long, 'etcd-server');
-  setClock(long, siteNow + 366 * day);
+  long.ports.now = () => siteNow + 366 * day;
   expect(await ask(long, 'etcd-server')).toMatchObject({ ok: false, why: 'KeyReused' });
   const csr = makeRequest({ ...kubeadmRequests['etcd-server'], key: newKey('P-256') }).pem;
   expect(await ask(long, 'etcd-server', { csr })).toMatchObject({ ok: true });
 });
 
-function setClock(site: CaSite, now: number): void {
-  const origin = { ...site.ports.origin(), now };
-  Object.assign(site.ports, { origin: () => origin });
-}
-
 describe('a failure', () => {
   test('after the intent leaves a record, and the next call signs the same bytes', async () => {
-    const site = await siteInForce();
-    const key = site.keys.get('kubernetes')!;
+    const plane = await planeInForce();
+    const key = plane.cas.keys.get('kubernetes')!;
     let isDown = true;
     const signed: Uint8Array[] = [];
-    site.keys.set('kubernetes', {
+    plane.cas.keys.set('kubernetes', {
       ...key,
       signer: (algorithm) => {
         const signer = key.signer(algorithm);
@@ -233,37 +253,37 @@ describe('a failure', () => {
         };
       },
     });
-    await expect(ask(site, 'apiserver')).rejects.toThrow('KMS is down');
-    expect(await records(site)).toMatchObject([{ state: 'intent' }]);
+    await expect(ask(plane, 'apiserver')).rejects.toThrow('KMS is down');
+    expect(await records(plane)).toMatchObject([{ state: 'intent' }]);
     isDown = false;
-    const certificate = certificateOf(await ask(site, 'apiserver'));
+    const certificate = certificateOf(await ask(plane, 'apiserver'));
     expect(signed[1]).toEqual(signed[0]);
-    expect(await records(site)).toMatchObject([
+    expect(await records(plane)).toMatchObject([
       { state: 'issued', serial: certificateFacts(certificate.raw).serial, attempt: 2 },
     ]);
   });
 
   test('that nobody completes within half of the lifetime ends the request', async () => {
-    const site = await siteInForce();
-    const { ledger } = site.ports.kubeadm!;
+    const plane = await planeInForce();
+    const { ledger } = plane.ports;
     const crashed = { ...ledger, complete: () => Promise.reject(new Error('killed')) };
-    Object.assign(site.ports, { kubeadm: { ...site.ports.kubeadm!, ledger: crashed } });
-    await expect(ask(site, 'apiserver')).rejects.toThrow('killed');
-    Object.assign(site.ports, { kubeadm: { ...site.ports.kubeadm!, ledger } });
-    setClock(site, siteNow + 200 * day);
-    expect(await ask(site, 'apiserver')).toMatchObject({ ok: false, why: 'IntentExpired' });
+    plane.ports.ledger = crashed;
+    await expect(ask(plane, 'apiserver')).rejects.toThrow('killed');
+    plane.ports.ledger = ledger;
+    plane.ports.now = () => siteNow + 200 * day;
+    expect(await ask(plane, 'apiserver')).toMatchObject({ ok: false, why: 'IntentExpired' });
   });
 
   test('of the process after the signature leaves a lease, and after it the same bytes are signed', async () => {
-    const site = await siteInForce();
-    const { ledger } = site.ports.kubeadm!;
+    const plane = await planeInForce();
+    const { ledger } = plane.ports;
     const crashed = { ...ledger, complete: () => Promise.reject(new Error('killed')), release: async () => {} };
-    Object.assign(site.ports, { kubeadm: { ...site.ports.kubeadm!, ledger: crashed } });
-    await expect(ask(site, 'apiserver')).rejects.toThrow('killed');
-    const [intent] = await records(site);
-    Object.assign(site.ports, { kubeadm: { ...site.ports.kubeadm!, ledger } });
-    expect(await ask(site, 'apiserver')).toMatchObject({ ok: false, why: 'InProgress' });
-    setClock(site, siteNow + leaseMilliseconds);
-    expect(certificateFacts(certificateOf(await ask(site, 'apiserver')).raw).serial).toBe(intent!.serial);
+    plane.ports.ledger = crashed;
+    await expect(ask(plane, 'apiserver')).rejects.toThrow('killed');
+    const [intent] = await records(plane);
+    plane.ports.ledger = ledger;
+    expect(await ask(plane, 'apiserver')).toMatchObject({ ok: false, why: 'InProgress' });
+    plane.ports.now = () => siteNow + leaseMilliseconds;
+    expect(certificateFacts(certificateOf(await ask(plane, 'apiserver')).raw).serial).toBe(intent!.serial);
   });
 });
