@@ -4,11 +4,12 @@ import { parseSync, Visitor } from 'oxc-parser';
 import { expect, test } from 'vitest';
 
 const folder = resolve(import.meta.dirname, '../../../../lambdas/watch-relay');
-/** Where the machine comes in: the wiring, the clock that is handed in, and servers, which nothing waits for. */
+/** Where the machine comes in: the wiring, the clock that is handed in, servers, which nothing waits for, and --probe, a process of its own. */
 const wiring = new Set([
   'index.ts',
   'system-clock.ts',
   'probe-server.ts',
+  'probe-client.ts',
   'server.ts',
   'connections.ts',
   'files.ts',
