@@ -4,10 +4,10 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildRelay, bundleName } from '../../../../deploy/image/build.ts';
+import { entrypointOf, images } from '../../../../deploy/image/images.ts';
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 import { createObject } from '../../../harness/kubernetes/objects.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
@@ -18,8 +18,7 @@ import { chart, example, helm, objects, podTemplate, release, template } from '.
 import type { PodSpec, Rendered } from './helm.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl', 'helm');
-const dockerfile = readFileSync(resolve(import.meta.dirname, '../../../../deploy/image/Dockerfile'), 'utf8');
-const entrypoint = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]') as string[];
+const entrypoint = entrypointOf(images.relay, bundleName);
 
 const inPodNetwork = {
   name: 'in the pod network',

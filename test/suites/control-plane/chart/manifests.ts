@@ -1,11 +1,11 @@
 /**
  * The plain manifests, for clusters without Helm: rendered from the chart and committed; a test compares them.
  *
- *   node test/suites/control-plane/chart/manifests.ts      writes deploy/manifests/ again
+ *   npm run chart      writes deploy/manifests/ again, and what the values of deploy/chart/ci render
  */
-import { writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { example, template } from './helm.ts';
+import { chart, example, template } from './helm.ts';
 
 export const folder = resolve(import.meta.dirname, '../../../../deploy/manifests');
 
@@ -57,4 +57,17 @@ function plain(text: string): string {
     .replace(/\n*$/, '\n');
 }
 
-if (import.meta.main) for (const [file, text] of await manifests()) writeFileSync(join(folder, file), text);
+export const ciFolder = join(chart, 'ci');
+export const ciFiles: readonly string[] = readdirSync(ciFolder).toSorted();
+export const goldenFolder = join(import.meta.dirname, 'golden');
+
+/** All that a file of deploy/chart/ci renders, the objects of `helm test` too. */
+export async function golden(file: string): Promise<string> {
+  return `# Rendered from deploy/chart/ci/${file} by npm run chart.\n${plain(await template(join(ciFolder, file), { tests: true }))}`;
+}
+
+if (import.meta.main) {
+  for (const [file, text] of await manifests()) writeFileSync(join(folder, file), text);
+  for (const file of readdirSync(goldenFolder)) rmSync(join(goldenFolder, file));
+  for (const file of ciFiles) writeFileSync(join(goldenFolder, file), await golden(file));
+}
