@@ -5,6 +5,7 @@ import { DemoFailure } from './demo/scenario.ts';
 import type { DemoWorld, Scenario } from './demo/scenario.ts';
 import { hijackScenario } from './demo/scenarios/hijack.ts';
 import { joinScenario } from './demo/scenarios/join.ts';
+import { reportScenario } from './demo/scenarios/report.ts';
 import { revokeScenario } from './demo/scenarios/revoke.ts';
 import { kubeadmScenario } from './demo/scenarios/kubeadm.ts';
 import { rotateScenario } from './demo/scenarios/rotate.ts';
@@ -20,6 +21,7 @@ const scenarios: readonly [Scenario, ...Scenario[]] = [
   tpmScenario,
   rotateScenario,
   revokeScenario,
+  reportScenario,
   kubeadmScenario,
 ];
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
@@ -43,6 +45,7 @@ Examples:
   npm run demo -- revoke
   npm run demo -- kubeadm
   npm run demo -- rotate
+  npm run demo -- report
   npm run demo -- sign --kubeconfig ~/.kube/config
 
 Exit codes: 0 all checks passed, 1 a check failed, 2 usage, 3 no such file.

@@ -26,14 +26,15 @@ export const hijackScenario: Scenario = {
   summary: 'a bootstrap token gives no machine the name of another: each gets a certificate only for its own name',
   proven: 'one token, two machines, and each got a certificate only for its own name',
   onRealCluster: false,
-  run,
+  run: (world) => playHijack(world),
 };
 
 const signerName = 'kubernetes.io/kube-apiserver-client-kubelet';
 const clusterTag = 'kubernetes.io/cluster/demo';
 const [first, second] = ['demo-node-1', 'demo-node-2'];
 
-async function run(world: DemoWorld): Promise<void> {
+/** `dataFolder`: keeps the records and the CA there. Absent: in memory. */
+export async function playHijack(world: DemoWorld, dataFolder?: string): Promise<void> {
   const { terminal } = world;
   terminal.heading('The machines');
   const aws = createStandInAws(clusterTag);
@@ -44,7 +45,7 @@ async function run(world: DemoWorld): Promise<void> {
 
   terminal.heading('The cluster');
   const cluster = demoCluster(yaml(aws.account, aws.region));
-  const stack = await startDemoStack(cluster, world, world.wrapAws?.(aws.ports) ?? aws.ports);
+  const stack = await startDemoStack(cluster, world, world.wrapAws?.(aws.ports) ?? aws.ports, undefined, dataFolder);
   const play: Play = { aws, cluster, stack, world };
   try {
     terminal.step('CA, first uses', `${stack.caKeyId.slice(0, 25)}…, in this process only`);
