@@ -10,7 +10,7 @@
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { certificatesOf } from '../../core/ca/authority.ts';
 import { makeCaCertificate } from '../../core/ca/make-ca-certificate.ts';
@@ -21,6 +21,7 @@ import type { CaConfiguration } from '../../core/configuration/model/cluster.ts'
 import { signatureDigests } from '../../core/ports/signer.ts';
 import type { SignatureAlgorithm } from '../../core/ports/signer.ts';
 import { pemBlocks, toPem } from '../../core/encoding/pem.ts';
+import { makeFolder } from './make-folder.ts';
 import { refuseInsideLambda } from './refuse-in-lambda.ts';
 import { embeddedSigner, generateKey, publicKeyInfo } from './signer.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
@@ -237,7 +238,7 @@ function algorithmIn(json: string, folder: string): SignatureAlgorithm {
 }
 
 const realFiles: CaFiles = {
-  makeFolder: (path) => mkdir(path, { recursive: true, mode: 0o700 }),
+  makeFolder: async (path) => makeFolder(path, 0o700),
   makeTemporaryFolder: (prefix) => mkdtemp(prefix),
   writeNew: (path, content, mode) => writeFile(path, content, { mode, flag: 'wx', flush: true }),
   rename,

@@ -5,7 +5,7 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CaKey, CaStore } from '../../core/ca/authority.ts';
 import { importAuthority } from '../../core/ca/import/import-authority.ts';
@@ -15,6 +15,7 @@ import type { ImportedCa } from '../../core/configuration/model/cluster.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { draftPrefix, findEmbeddedCa, putCa } from './authority.ts';
 import type { CaFiles } from './authority.ts';
+import { makeFolder } from './make-folder.ts';
 import { algorithmsFor, embeddedSigner, generateKey, publicKeyInfo } from './signer.ts';
 
 /** The request for the certificate. The first call makes the key. */
@@ -27,7 +28,7 @@ export async function requestForEmbedded(dir: string, ca: ImportedCa): ReturnTyp
   } catch (error) {
     if ((error as { code?: unknown }).code !== 'ENOENT') throw error;
   }
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  makeFolder(dir, 0o700);
   const draft = await mkdtemp(join(dir, draftPrefix(ca.name)));
   const pem = (await generateKey(ca.keySpec)).export({ type: 'pkcs8', format: 'pem' }).toString();
   await writeFile(join(draft, 'key.pem'), pem, { mode: 0o600, flush: true });

@@ -1,6 +1,7 @@
 /** What `countersign dev` serves until it is stopped: sign and attest over embedded stores, and a stand-in of a cluster if asked for. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeFolder } from '../../adapters/embedded/make-folder.ts';
 import { connectKubernetes } from '../../adapters/kubernetes/api.ts';
 import { textAnswer } from '../../adapters/lambda/http.ts';
 import type { HttpHandler } from '../../adapters/lambda/http.ts';
@@ -64,7 +65,7 @@ async function connectCluster(
 
 async function startStandIn(kubeconfigFile: string): Promise<Pick<HttpService, 'close'>> {
   const api = await startCsrApi();
-  mkdirSync(dirname(kubeconfigFile), { recursive: true });
+  makeFolder(dirname(kubeconfigFile));
   writeFileSync(kubeconfigFile, api.kubeconfig(), { mode: 0o600 });
   return api;
 }

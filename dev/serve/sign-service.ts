@@ -1,6 +1,5 @@
 /** The sign and attest handlers over embedded stores and keys, in place of Lambda, DynamoDB and KMS. */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ec2Endpoint, endorsementKeyEndpoint } from '../../adapters/aws/ec2.ts';
 import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
@@ -9,6 +8,7 @@ import { createEmbeddedCa, temporaryCa } from '../../adapters/embedded/authority
 import { issuersFirst } from '../../core/ca/make-ca-certificate.ts';
 import { embeddedData } from '../../adapters/embedded/data.ts';
 import { openEmbeddedLedger } from '../../adapters/embedded/ledger.ts';
+import { makeFolder } from '../../adapters/embedded/make-folder.ts';
 import { openEmbeddedRevocations } from '../../adapters/embedded/revocations.ts';
 import type { EmbeddedRevocations } from '../../adapters/embedded/revocations.ts';
 import type { EmbeddedLedger } from '../../adapters/embedded/ledger.ts';
@@ -142,7 +142,7 @@ async function openCluster(
         : (await createEmbeddedCa(data.caFolder, ca, origin)).authority;
     authorities.set(ca.name, wrapAuthority?.(authority) ?? authority);
   }
-  if (data !== undefined) mkdirSync(dirname(data.ledgerFile), { recursive: true });
+  if (data !== undefined) makeFolder(dirname(data.ledgerFile));
   const store = openEmbeddedLedger(data?.ledgerFile ?? ':memory:');
   const attestations = openEmbeddedAttestations(data?.attestationsFile ?? ':memory:');
   const revocations = openEmbeddedRevocations(data?.revocationsFile ?? ':memory:');
