@@ -39,7 +39,7 @@ export function caImportCommands(ca: CliCommand, place: (command: CliCommand) =>
       .requiredOption('--cert <file>', 'the certificate of the CA, PEM')
       .option('--chain <file>', 'the CAs between it and the root, PEM, nearest first')
       .option('--root <file>', 'the root, PEM; not for a self-signed CA')
-      .formats('table', 'json', 'pem');
+      .formats('table', 'json', 'yaml', 'pem');
 
   withConfig(ca.command('csr'))
     .description('print a request for the certificate of a CA of kind: imported, signed with its key')

@@ -18,7 +18,7 @@ export function awsCommands(program: CliCommand, io: Io): void {
       'check, before anything is made, whether the account can hold the clusters of countersign.yaml: login, region, CDK\n' +
         'bootstrap, quotas, principals, names of stacks. Exit code 1 if a check fails. It only reads.',
     )
-    .formats('table', 'json')
+    .formats('table', 'json', 'yaml')
     .notes(
       'Without --cluster: all clusters of the file.',
       '',

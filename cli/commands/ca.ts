@@ -50,7 +50,7 @@ export function caCommands(program: CliCommand, io: Io): CliCommand {
         caFlags,
       ),
     )
-    .formats('table', 'json', 'pem')
+    .formats('table', 'json', 'yaml', 'pem')
     .notes('The countersign.yaml of the deployment defines a deployed CA, and the deployment created its key.')
     .examples(
       'countersign ca init --cluster prod',
@@ -63,7 +63,7 @@ export function caCommands(program: CliCommand, io: Io): CliCommand {
   addPlace(ca.command('show'), clusterText, ['cluster', 'function', 'region'])
     .description('show the CA certificate: subject, validity, fingerprint, key; -o pem prints the certificate itself')
     .option('--name <name>', 'name of the CA', caName, 'ca')
-    .formats('table', 'json', 'pem')
+    .formats('table', 'json', 'yaml', 'pem')
     .examples(
       'countersign ca show --data ./data',
       "countersign ca show --cluster prod -o pem > client-ca.crt   # for the API server's --client-ca-file",

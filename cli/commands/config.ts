@@ -16,7 +16,7 @@ import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
-import { json, formatOutput, table } from '../output/output.ts';
+import { formatOutput, table } from '../output/output.ts';
 
 /** The command `config`, for further commands about countersign.yaml. */
 export function configCommands(program: CliCommand, io: Io): CliCommand {
@@ -26,7 +26,7 @@ export function configCommands(program: CliCommand, io: Io): CliCommand {
     .command('validate')
     .description('check the file: every problem with its line, exit code 3 if there is one')
     .argument('[file]', 'default: COUNTERSIGN_CONFIG, then ./countersign.yaml')
-    .formats('table', 'json')
+    .formats('table', 'json', 'yaml')
     .examples('countersign config validate', 'countersign config validate examples/countersign.yaml -o json')
     .runs((file: string | undefined, { output }: { output: string }) => validate(file, output, io));
 
@@ -64,7 +64,8 @@ async function validate(argument: string | undefined, output: string, io: Io): P
   const problems = parsed.ok ? [] : parsed.problem;
   const signers = parsed.ok ? signersOf(parsed.value.configuration) : [];
   const clusters = parsed.ok ? fingerprintsOf(parsed.value.configuration) : [];
-  if (output === 'json') io.out(json({ valid: parsed.ok, problems, warnings, signers, clusters }));
+  const shown = { valid: parsed.ok, problems, warnings, signers, clusters };
+  if (output !== 'table') io.out(formatOutput(output, shown, () => ''));
   else {
     for (const warning of warnings) io.err(`warning: ${problemText(warning)}\n`);
     for (const problem of problems) io.err(`${problemText(problem)}\n`);

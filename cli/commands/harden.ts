@@ -22,7 +22,7 @@ import { closingText, notSeen, openBypasses, planText, viewText } from '../clust
 import type { Binding, HardenView } from '../cluster/harden-view.ts';
 import type { Io } from '../runtime/io.ts';
 import { allPages, failIfRefused, isAllowed, unlessRefused } from '../cluster/object-answers.ts';
-import { json, formatOutput } from '../output/output.ts';
+import { formatOutput } from '../output/output.ts';
 import { canTakeOver, findRelays, relayName, relayText } from '../cluster/relay-view.ts';
 import { probeSigner } from '../cluster/signer-probe.ts';
 
@@ -74,7 +74,7 @@ export function clusterCommands(program: CliCommand, io: Io): void {
       'signers that the relay must be able to approve and sign for before --yes removes anything',
       'kubernetes.io/kube-apiserver-client-kubelet',
     )
-    .formats('text', 'json')
+    .formats('table', 'json', 'yaml')
     .notes(
       '--yes removes nothing unless a Deployment of the relay is Available and its ServiceAccount may approve and sign in their place.',
       '',
@@ -98,11 +98,11 @@ async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
         : undefined;
     const currentView = async () => ({ ...login, ...(await viewCluster(cluster, probed, flags.signerName)) });
     const before = await currentView();
-    const print = (text: string): void => (flags.output === 'json' ? undefined : io.out(text));
+    const print = (text: string): void => (flags.output === 'table' ? io.out(text) : undefined);
     print(viewText(before));
     if (flags.yes !== true) {
       if (flags.check !== true) print(planText(before));
-      if (flags.output === 'json') io.out(json(withFindings(before)));
+      io.out(formatOutput(flags.output, withFindings(before), () => ''));
       return flags.check === true ? checkExitCode(before) : exitCodes.ok;
     }
     if (before.bindings.length > 0) requireRelay(before, flags.signerName);

@@ -48,11 +48,11 @@ export function lockCommands(program: CliCommand, io: Io): void {
 
   addRegisterOptions(program.command('locks'))
     .description('list what is locked')
-    .formats('table', 'json', 'yaml')
+    .formats('table', 'wide', 'json', 'yaml')
     .examples('countersign locks --cluster prod', 'countersign locks --data ./data/demo -o json')
     .runs(async ({ output, ...flags }: RegisterFlags & { readonly output: string }) => {
       const locks = await withRegister(flags, io, ({ register }) => register.listLocks());
-      io.out(formatOutput(output, locks.map(shownLock), () => locksTable(locks)));
+      io.out(formatOutput(output, locks.map(shownLock), () => locksTable(locks, output === 'wide')));
     });
 }
 
@@ -190,16 +190,17 @@ function shownLock({ id, nodeName, identity, spkiSha256, at, by, reason }: Lock)
   return { id, node: nodeName, identity, keySha256: spkiSha256, at: instantText(at), by, reason };
 }
 
-function locksTable(locks: readonly Lock[]): string {
+function locksTable(locks: readonly Lock[], wide: boolean): string {
   return table([
-    ['NODE', 'MACHINE', 'KEY', 'SINCE', 'BY', 'REASON'],
-    ...locks.map(({ nodeName, identity, spkiSha256, at, by, reason }) => [
+    ['NODE', 'MACHINE', 'KEY', 'SINCE', 'BY', 'REASON', ...(wide ? ['ID'] : [])],
+    ...locks.map(({ id, nodeName, identity, spkiSha256, at, by, reason }) => [
       nodeName === undefined ? '-' : printable(nodeName),
       identity === undefined ? '-' : fullText(identity),
       spkiSha256 ?? '-',
       instantText(at),
       fullText(by),
       fullText(reason),
+      ...(wide ? [id] : []),
     ]),
   ]);
 }

@@ -81,7 +81,7 @@ export function addCreate(token: CliCommand, io: Io): void {
       '--server <host:port>',
       'where machines find the API server (default: as in cluster-info, unless that is a loopback address)',
     )
-    .formats('command', 'token', 'json')
+    .formats('command', 'token', 'json', 'yaml')
     .notes(
       'If the signer demands attestation, the token alone gives no certificate: the machine must also prove its identity.',
       "Before it creates the token, the command checks cluster-info, the CA's hash, the address and the token's rights, so that",

@@ -4,7 +4,7 @@ import { addClusterAccess, announce, withCluster } from '../cluster/cluster-acce
 import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import type { Io } from '../runtime/io.ts';
-import { json } from '../output/output.ts';
+import { formatOutput } from '../output/output.ts';
 import { goSeconds, reconciledText, reconcileTokens, shortestTtlSeconds } from '../cluster/token-rotation.ts';
 
 interface ReconcileFlags extends ClusterAccessFlags {
@@ -26,7 +26,7 @@ export function addReconcile(token: CliCommand, io: Io): void {
       new Option('--ttl <duration>', 'lifetime of a token after each extension').argParser(ttlArg).default(3_600, '1h'),
     )
     .option('--dry-run', 'only print what would be done')
-    .formats('table', 'json')
+    .formats('table', 'json', 'yaml')
     .notes(
       'Prints first which clusters it works on. If it finds no Machine and no MachinePool of any token, it deletes nothing and',
       'ends with 4, since this may be the wrong management cluster. A token whose owner cannot be looked up is left as it is.',
@@ -49,11 +49,8 @@ export function addReconcile(token: CliCommand, io: Io): void {
           return reconcileTokens(cluster, machines, options);
         });
       });
-      io.out(
-        flags.output === 'json'
-          ? json(done.tokens)
-          : `${options.dryRun ? 'dry run: nothing is changed\n' : ''}${reconciledText(done)}`,
-      );
+      const notice = options.dryRun ? 'dry run: nothing is changed\n' : '';
+      io.out(formatOutput(flags.output, done.tokens, () => `${notice}${reconciledText(done)}`));
       return done.exit;
     });
 }

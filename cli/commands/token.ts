@@ -30,7 +30,7 @@ export function tokenCommands(program: CliCommand, io: Io): void {
 
   addClusterAccess(token.command('list'))
     .description('list bootstrap tokens, without their secrets')
-    .formats('table', 'json')
+    .formats('table', 'wide', 'json', 'yaml')
     .examples('countersign token list', 'countersign token list -o json')
     .runs((flags: ClusterAccessFlags & { output: string }) => list(flags, io));
 
@@ -55,12 +55,21 @@ async function list(flags: ClusterAccessFlags & { output: string }, io: Io): Pro
     else records.push(record.value);
   }
   const shown = records.map((record) => ({ id: record.token.id, ...shownToken(record, io.now()) }));
+  const wide = flags.output === 'wide';
   const rows = shown.map(({ id, ttl, expires = '<never>', usages, owner = '', description, groups }) => {
     const [usageText, extraGroups] = [usages, groups].map((words) => atMost(words, printable).join(','));
-    const words = [id, ttl, expires, usageText, printable(owner), printable(description), extraGroups];
+    const words = [
+      id,
+      ttl,
+      expires,
+      usageText,
+      printable(owner),
+      printable(description),
+      ...(wide ? [extraGroups] : []),
+    ];
     return words.map((word) => word || '<none>');
   });
-  const head = ['TOKEN ID', 'TTL', 'EXPIRES', 'USAGES', 'FOR', 'DESCRIPTION', 'EXTRA GROUPS'];
+  const head = ['TOKEN ID', 'TTL', 'EXPIRES', 'USAGES', 'FOR', 'DESCRIPTION', ...(wide ? ['EXTRA GROUPS'] : [])];
   io.out(formatOutput(flags.output, shown, () => table([head, ...rows])));
 }
 

@@ -7,7 +7,7 @@ export function versionCommand(program: CliCommand, io: Io): void {
   program
     .command('version')
     .description('print the version, the commit that it was built from, and Node’s version')
-    .formats('text', 'json', 'yaml')
+    .formats('table', 'json', 'yaml')
     .examples('countersign version', 'countersign version -o json')
     .runs(async ({ output }: { readonly output: string }) => {
       const { commit, node, platform } = io.program;

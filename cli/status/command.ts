@@ -16,7 +16,7 @@ export function statusCommand(program: CliCommand, io: Io): void {
     .option('--token-file <file>', 'ask the endpoint with the service-account token in this file')
     .addOption(new Option('--skip-kubernetes', 'do not look at the relay').conflicts(['kubeconfig', 'context']))
     .option('--skip-aws', 'do not ask AWS: the endpoint of --url, and the relay')
-    .formats('text', 'json')
+    .formats('table', 'json', 'yaml')
     .notes(
       'Each part is read on its own; one that cannot be read says which right is missing. Exit codes: 0 healthy, 1 something does not work,',
       '5 nothing wrong was seen, and not everything could be seen. countersign doctor says whether a set-up can work at all.',

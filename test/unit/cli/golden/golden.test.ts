@@ -66,7 +66,8 @@ const modules = await Promise.all(
   readdirSync(folder).map(async (file) => (await import(join(folder, file))) as { readonly goldens: Goldens }),
 );
 const goldens = modules.flatMap(({ goldens: each }) => Object.entries(each));
-const words = leafCommands(await countersignProgram(processIo(), () => undefined)).map((command) => command.words);
+const program = await countersignProgram(processIo(), () => undefined);
+const words = leafCommands(program).map((command) => command.words);
 const fileOf = (command: string): string => `${command.replaceAll(' ', '-')}.txt`;
 
 test('every command has a golden output; a command without one is named here', () => {
@@ -109,4 +110,21 @@ test.each(words)('%s refuses an option that it does not have, and has --help wit
 test('each golden file belongs to a command', () => {
   const files = readdirSync(join(import.meta.dirname, 'outputs'));
   expect(files.toSorted()).toEqual(goldens.map(([command]) => fileOf(command)).toSorted());
+});
+
+test('commands that print objects have -o json and yaml, those that list them also wide; the one exception is a document', () => {
+  const formats = leafCommands(program).flatMap(({ words: path, command }) => {
+    const choices = command.options.find(({ long }) => long === '--output')?.argChoices;
+    return choices === undefined ? [] : [[path, choices] as const];
+  });
+  expect(formats.length).toBeGreaterThan(30);
+  const lacking = (wanted: readonly string[], among: typeof formats) =>
+    among.filter(([, choices]) => wanted.some((each) => !choices.includes(each))).map(([path]) => path);
+  expect(lacking(['json', 'yaml'], formats)).toEqual(['config schema']);
+  expect(
+    lacking(
+      ['table', 'wide'],
+      formats.filter(([path]) => / list$|^locks$| find$| revoked$/.test(path)),
+    ),
+  ).toEqual([]);
 });
