@@ -18,6 +18,10 @@ interface Part {
 
 const parts: readonly Part[] = [
   {
+    commands: { init: 'write a first countersign.yaml, from a few answers' },
+    load: async () => (await import('./start/init.ts')).initCommand,
+  },
+  {
     commands: { dev: 'the signing side on this machine, with a stand-in of a cluster: for trying things' },
     load: async () => (await import('./start/dev.ts')).devCommand,
   },
@@ -124,6 +128,7 @@ const parts: readonly Part[] = [
 
 const help = `
 Examples:
+  countersign init
   countersign config validate countersign.yaml
   kubectl get csr node-csr-1 -o json | countersign csr explain -
   countersign token create --config countersign.yaml --cluster prod

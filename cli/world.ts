@@ -1,12 +1,13 @@
 /** The real Io: files, clusters, AWS. Modules with heavy dependencies are loaded when a command needs them. */
 import { wantsColours } from './output/colours.ts';
 import { maxInputBytes } from './runtime/io.ts';
+import { CommandFailure, exitCodes } from './runtime/exit.ts';
 import type { Io } from './runtime/io.ts';
 import { randomBytes } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /** Put in by deploy/cli/build.ts; not declared in a checkout. */
 declare const COUNTERSIGN_COMMIT: string | undefined;
@@ -27,6 +28,8 @@ export function processIo(): Io {
     randomBytes,
     userName: () => userInfo().username,
     fileExists: existsSync,
+    ask: process.stdin.isTTY && process.stdout.isTTY ? askAtTerminal : undefined,
+    writeNew,
     read: (path) => readInput(path),
     lines: (path) => readLines(path),
     files: async (folder) => {
@@ -83,6 +86,33 @@ export function processIo(): Io {
       return serveDev(settings, this);
     },
   };
+}
+
+async function askAtTerminal(question: string): Promise<string> {
+  const { createInterface } = await import('node:readline/promises');
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  // Without an answer (Ctrl-D) the promise would never settle.
+  const closed = new Promise<never>((_, reject) => {
+    terminal.once('close', () => reject(new CommandFailure(exitCodes.usage, 'no answer; nothing was written')));
+  });
+  closed.catch(() => {});
+  try {
+    return await Promise.race([terminal.question(question), closed]);
+  } finally {
+    terminal.close();
+  }
+}
+
+async function writeNew(path: string, text: string): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, text, { flag: 'wx' });
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? String(error);
+    if (code === 'EEXIST')
+      throw new CommandFailure(exitCodes.conflict, `there is a ${path} already; it was not changed`);
+    throw new CommandFailure(exitCodes.configuration, `${path} cannot be written (${code})`);
+  }
 }
 
 async function readInput(path: string): Promise<Uint8Array> {

@@ -198,6 +198,10 @@ export interface Io {
   /** The operating system's name of the user who runs the command. */
   userName(): string;
   fileExists(path: string): boolean;
+  /** Asks the user at the terminal, and gives the line that they type. Undefined without a terminal. */
+  readonly ask: ((question: string) => Promise<string>) | undefined;
+  /** Writes a file that does not exist yet, with the folders above it. Throws CommandFailure. */
+  writeNew(path: string, text: string): Promise<void>;
   /** `-` is standard input. Rejects with Node's error if the file cannot be read, with code EFBIG if it is larger than `maxInputBytes`. */
   read(path: string): Promise<Uint8Array>;
   /** The lines of a file of any size, without line breaks. `-` is standard input. Rejects as `read` does; EFBIG: a line is too long. */

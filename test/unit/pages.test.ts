@@ -89,6 +89,7 @@ test.each([
 test.each([
   ['deploy', 10],
   ['kind', 10],
+  ['quick-start', 6],
   ['eks', 5],
   ['kubeadm', 10],
   ['ca/migration', 7],

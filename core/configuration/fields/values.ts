@@ -7,19 +7,24 @@ export const text = z.string().min(1).max(253);
 /** Each name of a request is compared with each entry, so the number of entries bounds what a request costs. */
 export const texts = z.array(text).max(256);
 
-export const accountId = z.string().regex(/^[0-9]{12}$/, 'must be twelve digits, in quotes');
+export const accountId = z
+  .string()
+  .regex(/^[0-9]{12}$/, 'must be twelve digits, in quotes')
+  .meta({ examples: ['111122223333'] });
 
 export const flag = (initial: boolean, description: string) => z.boolean().default(initial).describe(description);
 
 export const matching = (pattern: RegExp, message: string) => z.string().regex(pattern, message);
 
-export const region = matching(regionName, 'must be a region such as eu-central-1');
+export const region = matching(regionName, 'must be a region such as eu-central-1').meta({
+  examples: ['eu-central-1'],
+});
 
 /** Duration in one unit. Nine digits suffice for every date that a certificate can hold. */
 export const duration = matching(
   /^[1-9][0-9]{0,8}[smhd]$/,
   'must be a duration such as 30d, 720h, 90m or 60s (quoted or not, one unit)',
-);
+).meta({ examples: ['30d', '12h', '90m'] });
 
 /** Cluster and CA names are parts of URLs, record keys and file names, so each is a DNS label (RFC 1123). */
 export const label = matching(

@@ -182,9 +182,12 @@ const signerName = matching(
 ).max(571);
 
 export const clusterShape = z.strictObject({
-  cas: z.record(label, ca).default({}).describe('The CAs of the cluster, by name. At least one.'),
+  cas: z
+    .record(label, ca.meta({ title: 'A CA' }))
+    .default({})
+    .describe('The CAs of the cluster, by name. At least one.'),
   profiles: z
-    .record(signerName, profile)
+    .record(signerName, profile.meta({ title: 'What one signer permits' }))
     .default({})
     .describe('What each signer permits, by signerName. At least one.'),
   approval: z
@@ -231,7 +234,7 @@ export const fileShape = z.strictObject({
       'Anything a cluster can have, for all clusters. Maps are merged key by key; lists and values are replaced.',
     ),
   clusters: z
-    .record(label, clusterShape)
+    .record(label, clusterShape.meta({ title: 'A cluster' }))
     .describe('The clusters, by name. The name is part of the URL: `/v1/clusters/<name>/sign`.'),
 });
 
@@ -247,6 +250,17 @@ export type CaInput = z.output<typeof ca>;
 export type ProfileInput = z.output<typeof profile>;
 export type KeySpec = CaInput['keySpec'];
 
+/** The smallest useful file. */
+const example = {
+  version: 1,
+  clusters: {
+    prod: {
+      cas: { client: { subject: { commonName: 'prod client CA' } } },
+      profiles: { 'kubernetes.io/kube-apiserver-client-kubelet': { ca: 'client', maxTtl: '30d' } },
+    },
+  },
+};
+
 /** JSON Schema (2020-12) of the file, for editors. */
 export function configurationSchema(): Readonly<Record<string, unknown>> {
   const schema = z.toJSONSchema(fileShape, {
@@ -258,5 +272,11 @@ export function configurationSchema(): Readonly<Record<string, unknown>> {
       if (typeof initial === 'object' && Object.keys(initial ?? {}).length === 0) delete jsonSchema.default;
     },
   });
-  return { title: 'countersign.yaml', ...schema };
+  return {
+    $id: 'urn:countersign:countersign.yaml:1',
+    title: 'countersign.yaml',
+    description: 'Which requesters may get which certificates. The reference of all keys: docs/configuration.md',
+    ...schema,
+    examples: [example],
+  };
 }

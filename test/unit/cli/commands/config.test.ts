@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { configurationReference } from '../../../../cli/output/configuration-reference.ts';
@@ -83,6 +83,24 @@ c.yaml: 2 problems
 test('config schema prints the JSON Schema', async () => {
   const ran = await run(['config', 'schema']);
   expect(JSON.parse(ran.out)).toEqual(configurationSchema());
+  const { $id, title, examples } = JSON.parse(ran.out) as Readonly<Record<string, unknown>>;
+  expect([$id, title]).toEqual(['urn:countersign:countersign.yaml:1', 'countersign.yaml']);
+  for (const example of examples as readonly object[])
+    expect(parseConfiguration(JSON.stringify(example), 'example')).toMatchObject({ ok: true });
+});
+
+test('the schema that the first line of each example names is there, and is the current one', async () => {
+  const examples = join(import.meta.dirname, '../../../../examples');
+  const { out } = await run(['config', 'schema']);
+  const named = readdirSync(examples).flatMap((name) => {
+    const [, schema] = name.endsWith('.yaml')
+      ? (/^# yaml-language-server: \$schema=(\S+)\n/.exec(readFileSync(join(examples, name), 'utf8')) ?? [])
+      : [];
+    return schema === undefined ? [] : [join(examples, schema)];
+  });
+  expect(named.length).toBeGreaterThanOrEqual(3);
+  for (const file of new Set(named))
+    expect(readFileSync(file, 'utf8') === out, `npm run cli-docs writes ${file}`).toBe(true);
 });
 
 describe('config docs', () => {

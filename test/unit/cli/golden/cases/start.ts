@@ -45,6 +45,17 @@ async function cluster(call: Session['call']): Promise<void> {
 const client = "--signer-name kubernetes.io/kube-apiserver-client --usages 'client auth' --kubeconfig KUBECONFIG";
 
 export const goldens: Goldens = {
+  async init({ run, call }) {
+    folder(call);
+    await run('init FOLDER/new --yes');
+    await run('init FOLDER/new --yes');
+    await run('init FOLDER/other');
+    await run('init FOLDER/other --cluster shop --platform eks --attestation');
+    const answers = ['Prod', 'prod', 'kubeadm', '111122223333', 'eu-central-1', ''];
+    await run('init FOLDER/asked', { world: { ask: () => Promise.resolve(answers.shift() ?? '') } });
+    await run('config validate FOLDER/asked/countersign.yaml');
+  },
+
   async dev({ run, call }) {
     call('PORT', String(await freePort()));
     await cluster(call);
