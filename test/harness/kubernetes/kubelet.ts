@@ -54,6 +54,8 @@ export interface Machine {
   readonly address: string;
   /** Removed by `stop`; tests may put files of their own here. */
   readonly dir: string;
+  /** `ctr` of its containerd, in the namespace of the kubelet. Returns standard output. */
+  ctr(...args: readonly string[]): Promise<string>;
   startKubelet(options: KubeletOptions): Promise<Kubelet>;
   /** Also the kubelets that still run. Once is enough. */
   stop(): Promise<void>;
@@ -83,8 +85,11 @@ export interface Kubelet {
   stop(): Promise<void>;
 }
 
-/** containerd is ready in about a second. The caller stops what it started, in `afterAll`. */
-export async function startMachine(): Promise<Machine> {
+/**
+ * containerd is ready in about a second. The caller stops what it started, in `afterAll`. `sandboxImage` is needed where pods run: it must
+ * be imported before.
+ */
+export async function startMachine(sandboxImage?: string): Promise<Machine> {
   const folder = temporaryFolder('machine');
   const dir = folder.path;
   const address = await claimAddress();
@@ -102,7 +107,7 @@ export async function startMachine(): Promise<Machine> {
     const containerd = startProcess({
       name: 'containerd',
       command: 'unshare',
-      args: [...isolation, 'containerd', '--config', writeContainerdFiles(dir, socket)],
+      args: [...isolation, 'containerd', '--config', writeContainerdFiles(dir, socket, sandboxImage)],
       logPath: join(dir, 'containerd.log'),
     });
     running.push(containerd);
@@ -111,6 +116,10 @@ export async function startMachine(): Promise<Machine> {
     return {
       address,
       dir,
+      async ctr(...args) {
+        const { stdout } = await promisify(execFile)('ctr', ['--address', socket, '--namespace', 'k8s.io', ...args]);
+        return stdout;
+      },
       async startKubelet(options) {
         const home = join(dir, `kubelet-${++kubelets}`);
         mkdirSync(join(home, 'pki'), { recursive: true });
@@ -201,7 +210,7 @@ function writeIsolation(dir: string): string[] {
   return ['--mount', '--propagation', 'private', 'sh', '-c', script, 'sh'];
 }
 
-function writeContainerdFiles(dir: string, socket: string): string {
+function writeContainerdFiles(dir: string, socket: string, sandboxImage: string | undefined): string {
   const [path, cni] = [join(dir, 'containerd.toml'), join(dir, 'cni')];
   mkdirSync(cni);
   // A node without a network plugin is NotReady. No pod runs here, so that naming one is enough.
@@ -215,6 +224,9 @@ function writeContainerdFiles(dir: string, socket: string): string {
     'disabled_plugins = ["io.containerd.internal.v1.opt"]', // it makes /opt/containerd
     '[grpc]',
     `address = "${socket}"`,
+    ...(sandboxImage === undefined
+      ? []
+      : [`[${cri}]`, `sandbox_image = "${sandboxImage}"`, 'restrict_oom_score_adj = true']),
     `[${cri}.containerd]`,
     'snapshotter = "native"',
     `[${cri}.cni]`,
