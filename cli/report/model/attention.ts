@@ -151,7 +151,6 @@ function requests({ requests: rows }: Known, at: Instant): readonly Attention[] 
 
 function records({ conflicts, machines, rows = [] }: Known): readonly Attention[] {
   const unknown = machines?.unknown ?? [];
-  const isAttested = (machines?.active ?? 0) > 0 || rows.some(({ wouldBe }) => wouldBe !== 'unknown');
   const failing = new Set(rows.filter(({ wouldBe }) => wouldBe !== 'approved').map(({ node }) => node));
   return [
     ...about(
@@ -175,17 +174,12 @@ function records({ conflicts, machines, rows = [] }: Known): readonly Attention[
         section: 'machines',
       },
     ),
-    // Without any record the cluster does not use attestation, and audit mode is nothing that could end.
-    ...about(
-      isAttested ? [...failing] : [],
-      (amount) => `${count(amount, 'node')} would be refused if audit mode ended today`,
-      {
-        level: 'watch',
-        code: 'EnforcingWouldRefuse',
-        advice: 'Resolve each row before you remove mode: audit.',
-        section: 'audit',
-      },
-    ),
+    ...about([...failing], (amount) => `${count(amount, 'node')} would be refused if audit mode ended today`, {
+      level: 'watch',
+      code: 'EnforcingWouldRefuse',
+      advice: 'Resolve each row before you remove mode: audit.',
+      section: 'audit',
+    }),
   ];
 }
 

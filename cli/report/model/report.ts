@@ -5,7 +5,7 @@ import { auditOf } from './audit.ts';
 import { caRows, trustRows } from './cas.ts';
 import type { HeldCertificate } from './certificates.ts';
 import { valueOf } from './facts.ts';
-import type { Facts, Part, PartName } from './facts.ts';
+import type { Facts, Part, PartName, Records } from './facts.ts';
 import { conflictsOf, machinesOf, shownLock } from './machines.ts';
 import { compareText, nodeRows, shownCertificate } from './nodes.ts';
 import { requestRows } from './requests.ts';
@@ -28,7 +28,7 @@ export function reportOf(facts: Facts): Report {
   const deployment = valueOf(facts.cas);
   const consumers = valueOf(facts.trust);
   const known = {
-    ...(records === undefined ? {} : auditOf(records, valueOf(facts.nodes) ?? [])),
+    ...(records === undefined ? {} : auditOf(records, isAttested(records) ? (valueOf(facts.nodes) ?? []) : [])),
     formatVersion: reportFormat,
     at: instantText(at),
     version,
@@ -44,6 +44,11 @@ export function reportOf(facts: Facts): Report {
     trust: deployment === undefined || consumers === undefined ? [] : trustRows(deployment, consumers),
   } as const;
   return { ...known, attention: attentionOf(known, facts) };
+}
+
+/** Without any record the cluster does not use attestation, and its nodes need none. */
+function isAttested({ identities, verdicts }: Records): boolean {
+  return identities.length > 0 || verdicts.length > 0;
 }
 
 function shownPart(name: PartName, part: Part<unknown>): ShownPart {

@@ -60,7 +60,7 @@ export function timeline(report: Report): Markup {
   const shown = ticks.filter(([left]) => left <= reach);
   const lines = shown.map(
     ([left, label, minor]) =>
-      markup`<g${minor ? markup` class="minor"` : markup``}><line x1="${per(place(left))}" x2="${per(place(left))}" y1="0" y2="${height - 26}"/><text x="${per(place(left))}" y="${height - 8}" text-anchor="${place(left) > 96 ? 'end' : 'middle'}">${label}</text></g>\n`,
+      markup`<g${minor ? markup` class="minor"` : markup``}><line x1="${per(place(left))}" x2="${per(place(left))}" y1="0" y2="${height - 26}"/><text x="${per(place(left))}" y="${height - 8}" text-anchor="${place(left) > 97 ? 'end' : 'middle'}">${label}</text></g>\n`,
   );
   return markup`<figure class="timeline">
     <svg role="img" aria-labelledby="timeline-title timeline-text" width="100%" height="${height}">

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { createEmbeddedCa } from '../../../../adapters/embedded/authority.ts';
+import type { Report } from '../../../../cli/report/model/shape.ts';
 import type { ShownRotation } from '../../../../cli/rotation/report.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import { toPem } from '../../../../core/encoding/pem.ts';
@@ -14,6 +15,7 @@ import { startControlPlane, type ControlPlane } from '../../../harness/kubernete
 import { createObject, type AnyObject } from '../../../harness/kubernetes/objects.ts';
 import { untilGranted } from '../../../harness/kubernetes/rights.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
+import { makeRequest } from '../../../harness/x509/requests.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { run } from '../../../unit/cli/run.ts';
 
@@ -157,6 +159,58 @@ describe.skipIf(skip)('ca rotate reads what a real cluster trusts', () => {
     expect(seen).toMatchObject({ phase: 'trust', code: 0, findings: [] });
     expect(states(seen)).toEqual(expected);
     expect(states(await rotate(plane.adminKubeconfig))).toEqual(expected);
+  });
+
+  async function report(kubeconfig: string): Promise<Report & { readonly code: number }> {
+    const flags = ['--data', join(folder.path, 'demo'), '--config', file, '--kubeconfig', kubeconfig, '-o', 'json'];
+    const { code, out, err } = await run(['report', ...flags], { world: { now: Date.now } });
+    expect(out, err).not.toBe('');
+    return { ...(JSON.parse(out) as Report), code };
+  }
+
+  test('countersign report reads the same, the nodes and the requests, with the rights of its page', async () => {
+    const reportPage = readFileSync(resolve(import.meta.dirname, '../../../../docs/report.md'), 'utf8');
+    const role = parse(/apiVersion: rbac[^`]*/.exec(reportPage)?.[0] ?? '') as AnyObject;
+    await createObject(plane.admin, role);
+    const name = role.metadata.name;
+    await plane.kubectl(['create', 'clusterrolebinding', name, `--clusterrole=${name}`, '--user=auditor']);
+    await untilGranted(plane, { user: 'auditor' }, { verb: 'list', group: '', resource: 'nodes' });
+    await createObject(plane.admin, { apiVersion: 'v1', kind: 'Node', metadata: { name: 'worker-1' } });
+    const { pem } = makeRequest({ subject: { O: 'system:nodes', CN: 'system:node:worker-1' } });
+    const spec = {
+      request: Buffer.from(pem).toString('base64'),
+      signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
+      usages: ['digital signature', 'client auth'],
+    };
+    const metadata = { name: 'worker-1' };
+    const request = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest', metadata, spec };
+    await createObject(plane.admin, request);
+    const seen = await report(await plane.kubeconfigFor({ user: 'auditor' }));
+    expect(seen.parts.filter(({ state }) => state !== 'read')).toEqual([]);
+    // Nothing in this cluster is attested, so nothing would be refused.
+    expect([seen.code, seen.rows]).toEqual([0, []]);
+    expect(seen.fleet).toMatchObject([{ node: 'worker-1', standing: 'none', inCluster: true }]);
+    expect(seen.requests).toMatchObject([{ name: 'worker-1', state: 'pending' }]);
+    expect(seen.cas.map(({ name: ca, replaces }) => [ca, replaces])).toEqual([
+      ['a', undefined],
+      ['b', 'a'],
+    ]);
+    const trust = Object.fromEntries(seen.trust.map(({ place, cas, unread }) => [place, unread ?? cas]));
+    expect(trust).toMatchObject({
+      'ConfigMap kube-system/extension-apiserver-authentication, client-ca-file': { a: 'trusted', b: 'not trusted' },
+      'ConfigMap kube-system/kube-root-ca.crt': { a: 'trusted', b: 'trusted' },
+      'ClusterTrustBundle kubernetes.io:kubelet-serving:countersign': { a: 'trusted', b: 'trusted' },
+      'ValidatingWebhookConfiguration hook': { a: 'trusted', b: 'not trusted' },
+    });
+    // Without the rights each part says so, and the CAs are still shown.
+    const stranger = await report(await plane.kubeconfigFor({ user: 'stranger' }));
+    expect(stranger.code).toBe(5);
+    expect(stranger.parts.filter(({ state }) => state === 'failed').map(({ name: part }) => part)).toEqual([
+      'requests',
+      'nodes',
+    ]);
+    expect(stranger.trust.filter(({ unread }) => unread?.includes('403') === true).length).toBeGreaterThan(5);
+    expect(stranger.cas.length).toBe(2);
   });
 
   test('openssl shows whose certificates one API server takes, as the page says', async () => {

@@ -134,6 +134,8 @@ test('a Node object without a certificate in the ledger, and a revoked node', as
     ['revoked', 'revoked'],
   ]);
   expect(codes(report)).toEqual(['watch NodeWithoutCertificate']);
+  // No record at all: the cluster does not use attestation, and enforcing refuses nothing.
+  expect(report).toMatchObject({ nodes: 0, failing: 0, rows: [] });
 });
 
 test('a lock of a machine is a lock of its node', async () => {
