@@ -6,17 +6,37 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-export type Answers = Readonly<Record<string, readonly [status: number, body: object]>>;
+export interface Call {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+/** A text is answered as it is, for logs. */
+export type Answer = readonly [status: number, body: object | string];
 
-/** `answers` by method and path, without the query. It lasts for the test. */
-export async function startAnsweringServer(
-  answers: Answers,
-): Promise<{ readonly kubeconfig: string; readonly url: string }> {
+/** By method and path, without the query. */
+export type Answers = Readonly<Record<string, Answer>>;
+
+/** It lasts for the test. */
+export function startAnsweringServer(answers: Answers): Promise<AnsweringServer> {
+  return answerWith(({ method, path }) => answers[`${method} ${path}`] ?? notFound);
+}
+
+export const notFound: Answer = [404, { kind: 'Status', message: 'not found' }];
+
+export interface AnsweringServer {
+  readonly kubeconfig: string;
+  readonly url: string;
+}
+
+/** It lasts for the test. */
+export async function answerWith(answer: (call: Call) => Answer): Promise<AnsweringServer> {
   const server = createServer((request, response) => {
-    const call = `${request.method} ${request.url?.split('?')[0]}`;
+    const { pathname: path, searchParams: query } = new URL(request.url ?? '', 'http://fake');
     request.resume();
-    const [status, body] = answers[call] ?? [404, { kind: 'Status', message: 'not found' }];
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    const [status, body] = answer({ method: request.method ?? '', path, query });
+    response.writeHead(status, { 'content-type': typeof body === 'string' ? 'text/plain' : 'application/json' });
+    response.end(typeof body === 'string' ? body : JSON.stringify(body));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const folder = mkdtempSync(join(tmpdir(), 'countersign-answers-'));

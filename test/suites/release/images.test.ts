@@ -116,8 +116,8 @@ describe.skipIf(skip)('the images', () => {
     const work = join(folder.path, 'work');
     mkdirSync(work);
     writeFileSync(join(work, 'countersign.yaml'), readFileSync(join(root, 'examples/countersign.yaml')));
-    const mount = `type=bind,src=${work},dst=/work,options=rbind:ro`;
-    const command = [...entrypointOf(images.cli, scripts.cli), 'config', 'validate', '/work/countersign.yaml'];
+    const mount = `type=bind,src=${work},dst=/config,options=rbind:ro`;
+    const command = [...entrypointOf(images.cli, scripts.cli), 'config', 'validate', '/config/countersign.yaml'];
     const args = ['run', '--rm', '--read-only', '--mount', mount, reference('countersign'), 'validate', ...command];
     expect(await containerd.ctr(args)).toMatchObject({ code: 0, stderr: '' });
   });

@@ -1,10 +1,5 @@
 /** An API server with objects by path. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
-import { temporaryFolder } from '../../../harness/processes/processes.ts';
+import { answerWith } from '../../../harness/kubernetes/answering-server.ts';
 
 export interface FakeApi {
   readonly kubeconfig: string;
@@ -14,36 +9,14 @@ export interface FakeApi {
 }
 
 export async function startFakeApi(): Promise<FakeApi> {
-  const { path: folder, remove } = temporaryFolder('rotation-api');
-  const fake: FakeApi = { kubeconfig: join(folder, 'kubeconfig'), objects: new Map(), forbidden: [], asked: [] };
-  const server = createServer((request, response) => {
-    const { pathname } = new URL(request.url ?? '', 'http://fake');
-    fake.asked.push(`${request.method} ${pathname}`);
-    request.resume();
-    const found = fake.objects.get(pathname);
-    const status = fake.forbidden.some((path) => path.test(pathname)) ? 403 : found === undefined ? 404 : 200;
-    response.writeHead(status, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(status === 200 ? found : { kind: 'Status', message: `no ${pathname}` }));
+  const fake: Omit<FakeApi, 'kubeconfig'> = { objects: new Map(), forbidden: [], asked: [] };
+  const { kubeconfig } = await answerWith(({ method, path }) => {
+    fake.asked.push(`${method} ${path}`);
+    if (fake.forbidden.some((each) => each.test(path))) return [403, { kind: 'Status', message: `no ${path}` }];
+    const found = fake.objects.get(path);
+    return found === undefined ? [404, { kind: 'Status', message: `no ${path}` }] : [200, found];
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-    remove();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster: { server: url } }],
-    users: [{ name: 'ada', user: {} }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'ada' } }],
-    'current-context': 'x',
-  };
-  writeFileSync(fake.kubeconfig, JSON.stringify(config));
-  return fake;
+  return { ...fake, kubeconfig };
 }
 
 export const paths = {

@@ -1,10 +1,6 @@
 /** An API server with requests, Events, and pods of a relay with their logs. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { answerWith, notFound } from '../../../harness/kubernetes/answering-server.ts';
+import type { Answer } from '../../../harness/kubernetes/answering-server.ts';
 
 export interface FakeCluster {
   readonly kubeconfig: string;
@@ -21,52 +17,23 @@ export interface FakeCluster {
 const labels = 'app.kubernetes.io/part-of=countersign,app.kubernetes.io/component=watch-relay';
 
 export async function startFakeCluster(): Promise<FakeCluster> {
-  const folder = mkdtempSync(join(tmpdir(), 'countersign-trace-'));
-  const fake: FakeCluster = {
-    kubeconfig: join(folder, 'kubeconfig'),
-    requests: new Map(),
-    events: [],
-    logs: new Map(),
-    forbidden: [],
-    asked: [],
-  };
-  const server = createServer((request, response) => {
-    const { pathname, searchParams } = new URL(request.url ?? '', 'http://fake');
-    fake.asked.push(pathname);
-    request.resume();
-    const [status, body] = fake.forbidden.some((path) => path.test(pathname))
+  const fake: Contents = { requests: new Map(), events: [], logs: new Map(), forbidden: [], asked: [] };
+  const { kubeconfig } = await answerWith(({ path, query }) => {
+    fake.asked.push(path);
+    return fake.forbidden.some((each) => each.test(path))
       ? [403, { kind: 'Status', message: 'is forbidden: User "ada" cannot do this' }]
-      : answer(pathname, searchParams, fake);
-    response.writeHead(status, { 'content-type': typeof body === 'string' ? 'text/plain' : 'application/json' });
-    response.end(typeof body === 'string' ? body : JSON.stringify(body));
+      : answer(path, query, fake);
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-    rmSync(folder, { recursive: true });
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster: { server: url } }],
-    users: [{ name: 'ada', user: {} }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'ada' } }],
-    'current-context': 'x',
-  };
-  writeFileSync(fake.kubeconfig, JSON.stringify(config));
-  return fake;
+  return { ...fake, kubeconfig };
 }
 
-function answer(path: string, query: URLSearchParams, fake: FakeCluster): [number, object | string] {
-  const missing: [number, object] = [404, { kind: 'Status', message: 'not found' }];
+type Contents = Omit<FakeCluster, 'kubeconfig'>;
+
+function answer(path: string, query: URLSearchParams, fake: Contents): Answer {
   const [, name] = /^\/apis\/certificates\.k8s\.io\/v1\/certificatesigningrequests\/([^/]+)$/.exec(path) ?? [];
   if (name !== undefined) {
     const object = fake.requests.get(decodeURIComponent(name));
-    return object === undefined ? missing : [200, object];
+    return object === undefined ? notFound : [200, object];
   }
   if (path === '/api/v1/namespaces/default/events') {
     const [, uid] = /^involvedObject\.uid=(.+)$/.exec(query.get('fieldSelector') ?? '') ?? [];
@@ -81,6 +48,6 @@ function answer(path: string, query: URLSearchParams, fake: FakeCluster): [numbe
   }
   const [, namespace, pod] = /^\/api\/v1\/namespaces\/([^/]+)\/pods\/([^/]+)\/log$/.exec(path) ?? [];
   const log = fake.logs.get(`${namespace}/${pod}`);
-  if (log === undefined || query.get('container') !== 'watch-relay' || !query.has('sinceTime')) return missing;
+  if (log === undefined || query.get('container') !== 'watch-relay' || !query.has('sinceTime')) return notFound;
   return [200, log.slice(0, Number(query.get('limitBytes')))];
 }
