@@ -141,7 +141,8 @@ helm test countersign-watch-relay -n countersign-system --logs
 The [examples](examples) have values for each way to log in. \`helm template … --skip-tests\` prints the objects without those of \`helm test\`.
 
 - **Least privilege.** RBAC names the signers, and permits approvals only for the signers that the relay approves. The pods run as an unprivileged user on a
-  read-only root, with no capabilities, behind a NetworkPolicy, in a namespace of level \`restricted\`. No value weakens this, except \`hostNetwork\`.
+  read-only root, with no capabilities, behind a NetworkPolicy, in a namespace of level \`restricted\`. Only
+  \`hostNetwork\`, \`networkPolicy.enabled\` and \`serviceAccount.automountServiceAccountToken\` weaken this.
 - **What is missing on purpose.** There are no values for extra arguments, variables, volumes, containers and security contexts: a user who may set the values
   of a release can only choose among what a reviewer of the chart has seen. The schema refuses unknown keys.
 - **Without cluster-wide permissions.** With \`rbac.create: false\` and \`serviceAccount.create: false\` a cluster administrator creates those objects first:
