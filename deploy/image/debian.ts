@@ -130,6 +130,16 @@ function withApt<T>(architecture: Architecture, use: (apt: Apt, folder: string) 
   }
 }
 
+/** Elsewhere the images cannot be made. */
+export function hasDebianMirror(): boolean {
+  try {
+    return mirrors().length > 0;
+  } catch (error) {
+    if (error instanceof MissingTool) return false;
+    throw error;
+  }
+}
+
 /** The mirrors of this machine for Debian, and the keys that they are checked with. */
 function mirrors(): readonly [uris: readonly string[], keyring: string] {
   const help =

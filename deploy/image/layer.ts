@@ -40,7 +40,7 @@ export function archive(folder: string): Buffer {
   });
 }
 
-function settleModes(folder: string): void {
+export function settleModes(folder: string): void {
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     const path = join(folder, name);
     const state = lstatSync(path);

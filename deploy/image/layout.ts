@@ -13,6 +13,13 @@ import { debianArchitecture } from './debian.ts';
 import { nodePath, processOf, programFolder, type Image } from './images.ts';
 import { digestOf, layerOf, writeIn, type Layer } from './layer.ts';
 
+export interface MadeImage {
+  /** Of its index. */
+  readonly digest: string;
+  /** `name@version` → folder, of the packages in its program. */
+  readonly packages: ReadonlyMap<string, string>;
+}
+
 interface Descriptor {
   readonly mediaType: string;
   readonly digest: string;
@@ -25,7 +32,7 @@ const mediaType = (what: string): string => `application/vnd.oci.image.${what}`;
 
 /**
  * Writes an OCI image layout into `out`, which it replaces. Each image is an index of the architectures, with its name as reference.
- * Returns the digest of each image: that of its index. The same sources give the same digests.
+ * Returns what each image is by its name. The same sources give the same digests.
  */
 export async function buildImages(
   out: string,
@@ -34,7 +41,7 @@ export async function buildImages(
     readonly architectures: readonly Architecture[];
     readonly progress?: (line: string) => void;
   },
-): Promise<ReadonlyMap<string, string>> {
+): Promise<ReadonlyMap<string, MadeImage>> {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(join(out, 'blobs/sha256'), { recursive: true });
   const work = mkdtempSync(join(tmpdir(), 'countersign-image-'));
@@ -46,7 +53,7 @@ export async function buildImages(
       shared.set(architecture, [await baseLayer(architecture), await nodeLayer(architecture)]);
     }
     const indexes: Descriptor[] = [];
-    const digests = new Map<string, string>();
+    const made = new Map<string, MadeImage>();
     for (const image of options.images) {
       say(image.name);
       const script = await image.build(join(work, image.name));
@@ -59,13 +66,13 @@ export async function buildImages(
         mediaType: mediaType('index.v1+json'),
         manifests,
       });
-      digests.set(image.name, index.digest);
+      made.set(image.name, { digest: index.digest, packages: script.packages });
       indexes.push({ ...index, annotations: { 'org.opencontainers.image.ref.name': image.name } });
     }
     writeFileSync(join(out, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}');
     const index = { schemaVersion: 2, mediaType: mediaType('index.v1+json'), manifests: indexes };
     writeFileSync(join(out, 'index.json'), JSON.stringify(index));
-    return digests;
+    return made;
   } finally {
     rmSync(work, { recursive: true, force: true });
   }

@@ -28,11 +28,11 @@ process.exitCode = await buildCommand(process.argv.slice(2), {
   run: async (out, flags) => {
     if (flags['update-base'] === true) updatePins();
     const place = join(out, 'images');
-    const digests = await buildImages(place, {
+    const made = await buildImages(place, {
       images: Object.values(images),
       architectures,
       progress: (line) => process.stderr.write(`${line} …\n`),
     });
-    for (const [name, digest] of digests) process.stdout.write(`oci:${place}:${name}  ${digest}\n`);
+    for (const [name, { digest }] of made) process.stdout.write(`oci:${place}:${name}  ${digest}\n`);
   },
 });

@@ -19,6 +19,8 @@ const RECIPES = {
   promtool: { ...go('promtool', 'github.com/prometheus/prometheus/cmd/promtool', 120), tags: 'remove_all_sd' },
   // The path of this tool is the Python interpreter that can import it: scripts in a venv contain absolute paths.
   pkilint: { kind: 'python', folder: 'pkilint', seconds: 15 },
+  // As that of pkilint, a Python interpreter.
+  cyclonedx: { kind: 'python', folder: 'cyclonedx', seconds: 15 },
   localstack: { kind: 'python', folder: 'localstack', seconds: 60, python: '3.13' },
   ministack: { kind: 'python', folder: 'ministack', seconds: 20 },
   'aws-cli': { kind: 'python', folder: 'aws-cli', seconds: 30, platform: 'linux' },

@@ -37,7 +37,7 @@ export interface Ran {
 
 export function run(file: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<Ran> {
   return new Promise((done) => {
-    const options = { env, timeout: 300_000, maxBuffer: 64 * 1_048_576 };
+    const options = { env, timeout: 1_200_000, maxBuffer: 64 * 1_048_576 };
     const child = execFile(file, args, options, (_, stdout, stderr) => done({ code: child.exitCode, stdout, stderr }));
   });
 }

@@ -6,8 +6,9 @@ import { version } from '../../../core/version.ts';
 import { buildAuthenticator } from '../../../deploy/authenticator/build.ts';
 import { buildCliScript } from '../../../deploy/cli/build.ts';
 import { buildExecutable } from '../../../deploy/executable.ts';
+import { hasDebianMirror } from '../../../deploy/image/debian.ts';
 import { entrypointOf, images, processOf } from '../../../deploy/image/images.ts';
-import { buildImages } from '../../../deploy/image/layout.ts';
+import { buildImages, type MadeImage } from '../../../deploy/image/layout.ts';
 import { temporaryFolder } from '../../harness/processes/processes.ts';
 import { requireTools, toolPath } from '../../tools/tools.ts';
 import { must, run, startContainerd, startRegistry, type Containerd, type Ran, type Registry } from './containers.ts';
@@ -22,15 +23,15 @@ interface Descriptor {
   readonly platform?: { readonly architecture: string };
 }
 
-describe.skipIf(skip)('the images', () => {
+describe.skipIf(skip || !hasDebianMirror())('the images', () => {
   const folder = temporaryFolder('images');
   const layout = join(folder.path, 'images');
-  let digests: ReadonlyMap<string, string>;
+  let made: ReadonlyMap<string, MadeImage>;
   let registry: Registry;
   let containerd: Containerd;
   const reference = (name: string): string => `${registry.host}/countersign/${name}:${version}`;
   beforeAll(async () => {
-    digests = await buildImages(layout, { images: Object.values(images), architectures: ['x64', 'arm64'] });
+    made = await buildImages(layout, { images: Object.values(images), architectures: ['x64', 'arm64'] });
     writeFileSync(join(folder.path, 'hosts'), '192.0.2.7 endpoint.example.com\n');
     registry = await startRegistry(folder.path);
     containerd = await startContainerd(folder.path);
@@ -57,14 +58,14 @@ describe.skipIf(skip)('the images', () => {
       images: [images.relay],
       architectures: ['x64', 'arm64'],
     });
-    expect(again.get('watch-relay')).toBe(digests.get('watch-relay'));
+    expect(again.get('watch-relay')?.digest).toBe(made.get('watch-relay')?.digest);
   });
 
   test.each(all)('$image.name is in the registry as it was made, for both architectures', async ({ image, script }) => {
     const crane = await toolPath('crane');
-    expect((await must(crane, ['digest', reference(image.name)])).trim()).toBe(digests.get(image.name));
+    expect((await must(crane, ['digest', reference(image.name)])).trim()).toBe(made.get(image.name)?.digest);
     await must(crane, ['validate', '--remote', reference(image.name)]);
-    const { manifests } = blob(digests.get(image.name)!) as { readonly manifests: readonly Descriptor[] };
+    const { manifests } = blob(made.get(image.name)!.digest) as { readonly manifests: readonly Descriptor[] };
     expect(manifests.map(({ platform }) => platform?.architecture)).toEqual(['amd64', 'arm64']);
     for (const { platform } of manifests) {
       const args = ['inspect', '--config', '--tls-verify=false', '--override-arch', platform!.architecture];
@@ -131,7 +132,7 @@ describe.skipIf(skip)('the images', () => {
       });
     beforeAll(async () => {
       mkdirSync(unpacked);
-      const { manifests } = blob(digests.get('countersign')!) as { readonly manifests: readonly Descriptor[] };
+      const { manifests } = blob(made.get('countersign')!.digest) as { readonly manifests: readonly Descriptor[] };
       const arm = manifests.find(({ platform }) => platform?.architecture === 'arm64')!;
       const { layers } = blob(arm.digest) as { readonly layers: readonly Descriptor[] };
       for (const { digest } of layers)
