@@ -101,6 +101,10 @@ const parts: readonly Part[] = [
     load: async () => (await import('./status/command.ts')).statusCommand,
   },
   {
+    commands: { doctor: 'whether a set-up can work: Node.js, file, logins, clocks, rights, approvers' },
+    load: async () => (await import('./doctor/command.ts')).doctorCommand,
+  },
+  {
     commands: { token: 'bootstrap tokens, with which machines may request a certificate' },
     load: async () => (await import('./commands/token.ts')).tokenCommands,
   },

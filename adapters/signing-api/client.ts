@@ -58,6 +58,7 @@ export interface EndpointConnection {
 export function connectSigner(options: SignerHttpOptions): SigningEndpoint & {
   readonly revoked: EndpointConnection;
   readonly trustBundles: EndpointConnection;
+  readonly health: EndpointConnection;
   close(): void;
 } {
   const url = pathUrl(options.url, 'sign');
@@ -97,7 +98,7 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & {
     });
   }
 
-  const connection = (name: 'revoked' | 'trust-bundles'): EndpointConnection => ({
+  const connection = (name: 'healthz' | 'revoked' | 'trust-bundles'): EndpointConnection => ({
     url: pathUrl(options.url, name),
     request: (target, call) => (secure ? httpsRequest : httpRequest)(target, { ...call, agent }),
     ...(options.authorize === undefined ? {} : { authorize: options.authorize }),
@@ -114,6 +115,7 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & {
     },
     revoked: connection('revoked'),
     trustBundles: connection('trust-bundles'),
+    health: connection('healthz'),
     close: () => agent.destroy(),
   };
 }
@@ -123,7 +125,7 @@ export function signUrl(base: string): URL {
   return pathUrl(base, 'sign');
 }
 
-function pathUrl(base: string, name: 'sign' | 'attest' | 'revoked' | 'trust-bundles'): URL {
+function pathUrl(base: string, name: 'attest' | 'healthz' | 'revoked' | 'sign' | 'trust-bundles'): URL {
   const url = new URL(base);
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new Error('the URL must be http or https');
   // A password in a URL would be written to logs. Some clients of the protocol drop a query.

@@ -35,8 +35,21 @@ export function connectAccount(region: string | undefined, { endpoint, credentia
   const quotas = new ServiceQuotasClient(options);
   const iam = new IAMClient(options);
   const formation = new CloudFormationClient(options);
+  let answeredAt: number | undefined;
+  sts.middlewareStack.add(
+    (next) => async (call) => {
+      const answered = await next(call);
+      const { headers = {} } = (answered.response ?? {}) as { readonly headers?: Readonly<Record<string, string>> };
+      const at = Date.parse(headers['date'] ?? '');
+      if (!Number.isNaN(at)) answeredAt = at;
+      return answered;
+    },
+    { step: 'deserialize', name: 'timeOfTheAnswer' },
+  );
   return {
     region: () => sts.config.region(),
+
+    answeredAt: () => answeredAt,
 
     async callerArn() {
       const { Arn: arn } = await sts.send(new GetCallerIdentityCommand());

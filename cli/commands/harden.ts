@@ -6,25 +6,22 @@
  * known to be able to approve in their place.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RbacV1Subject } from '@kubernetes/client-node';
 import { Option } from 'commander';
 import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
-import { defaultTokenGroup } from '../../core/kubernetes/bootstrap-token.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { addClusterAccess, announce, withCluster } from '../cluster/cluster-access.ts';
-import type { ClusterAccessFlags, ClusterLogin } from '../cluster/cluster-access.ts';
-import { viewControllerManager } from '../cluster/controller-manager.ts';
-import type { ControllerManagerView, SeenController } from '../cluster/controller-manager.ts';
+import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import { closingText, notSeen, openBypasses, planText, viewText } from '../cluster/harden-view.ts';
 import type { Binding, HardenView } from '../cluster/harden-view.ts';
 import type { Io } from '../runtime/io.ts';
-import { allPages, failIfRefused, isAllowed, unlessRefused } from '../cluster/object-answers.ts';
+import { failIfRefused, unlessRefused } from '../cluster/object-answers.ts';
 import { formatOutput } from '../output/output.ts';
-import { canTakeOver, findRelays, relayName, relayText } from '../cluster/relay-view.ts';
+import { canTakeOver, relayName, relayText } from '../cluster/relay-view.ts';
 import { probeSigner } from '../cluster/signer-probe.ts';
+import { viewBypasses } from '../cluster/view-bypasses.ts';
 
 interface HardenFlags extends ClusterAccessFlags {
   readonly yes?: boolean;
@@ -33,25 +30,6 @@ interface HardenFlags extends ClusterAccessFlags {
   readonly signerName: readonly string[];
   readonly output: string;
 }
-
-/** The rights that the in-tree approver checks before it approves (pkg/controller/certificates/approver/sarapprove.go). */
-const bypasses = [
-  {
-    role: 'system:certificates.k8s.io:certificatesigningrequests:nodeclient',
-    subresource: 'nodeclient',
-    who: {
-      user: 'system:bootstrap:aaaaaa',
-      groups: ['system:bootstrappers', defaultTokenGroup, 'system:authenticated'],
-    },
-    means: 'a client with a bootstrap token can become any node',
-  },
-  {
-    role: 'system:certificates.k8s.io:certificatesigningrequests:selfnodeclient',
-    subresource: 'selfnodeclient',
-    who: { user: 'system:node:aaaaaa', groups: ['system:nodes', 'system:authenticated'] },
-    means: 'a client with a node’s certificate can renew it on any machine',
-  },
-] as const;
 
 export function clusterCommands(program: CliCommand, io: Io): void {
   const cluster = program.command('cluster').description('find and close ways to certificates that bypass the signer');
@@ -96,7 +74,7 @@ async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
       flags.probe === true
         ? await probeSigner(cluster, Buffer.from(io.randomBytes(4)).toString('hex'), sleep)
         : undefined;
-    const currentView = async () => ({ ...login, ...(await viewCluster(cluster, probed, flags.signerName)) });
+    const currentView = async () => ({ ...login, ...(await viewBypasses(cluster, probed, flags.signerName)) });
     const before = await currentView();
     const print = (text: string): void => (flags.output === 'table' ? io.out(text) : undefined);
     print(viewText(before));
@@ -167,51 +145,4 @@ async function removeBindings(
     print(`removed ClusterRoleBinding ${printable(name)}\n`);
   }
   return removed;
-}
-
-async function viewCluster(
-  cluster: ClusterClients,
-  probed: SeenController | undefined,
-  signerNames: readonly string[],
-): Promise<Omit<HardenView, keyof ClusterLogin>> {
-  const rights = [];
-  for (const { who, subresource } of bypasses) {
-    const [group, resource, verb] = ['certificates.k8s.io', 'certificatesigningrequests', 'create'];
-    // kube-controller-manager sends version *, which RBAC ignores.
-    const answer = await isAllowed(cluster, who, { group, version: '*', resource, subresource, verb });
-    rights.push({ user: who.user, may: `${verb} ${resource}/${subresource}`, answer });
-  }
-  return {
-    controllerManager: withProbe(await viewControllerManager(cluster), probed),
-    bindings: await bypassBindings(cluster),
-    rights,
-    relays: await findRelays(cluster, signerNames),
-  };
-}
-
-/** csrsigning is on if the flags or the probe show it on. */
-function withProbe(view: ControllerManagerView, probed: SeenController | undefined): ControllerManagerView {
-  if (probed === undefined) return view;
-  const { state, seen } = view.csrsigning;
-  const combined = state === 'on' || probed.state === 'not seen' ? state : probed.state;
-  return { ...view, csrsigning: { state: combined, seen: [...seen, ...probed.seen] } };
-}
-
-/** Finds the bindings by the role that they grant, since Kubernetes' documentation uses other names for them. */
-async function bypassBindings({ rbac }: ClusterClients) {
-  const all = await allPages((page) => rbac.listClusterRoleBinding({ ...page }), 'ClusterRoleBindings');
-  return all.flatMap(({ metadata, roleRef, subjects = [] }) => {
-    const bypass = bypasses.find(({ role }) => role === roleRef.name);
-    if (bypass === undefined || subjects.length === 0) return [];
-    const { name = '', uid = '', resourceVersion = '' } = metadata ?? {};
-    const { role, means } = bypass;
-    return [{ name, uid, resourceVersion, role, subjects: subjects.map(subjectText), means }];
-  });
-}
-
-function subjectText({ kind, namespace, name }: RbacV1Subject): string {
-  return [kind, namespace ?? '', name]
-    .filter((word) => word !== '')
-    .map(printable)
-    .join(' ');
 }

@@ -1,8 +1,12 @@
+import type { Instant } from '../../core/ports/instant.ts';
+
 /** What `countersign aws preflight` asks AWS. It only reads. Each call rejects with the SDK's error. */
 export interface AccountView {
   /** Of all calls, unless a call names another one. Rejects if neither the command nor the login has one. */
   region(): Promise<string>;
   callerArn(): Promise<string>;
+  /** The time of AWS, in whole seconds, when `callerArn` was answered last; undefined before that. */
+  answeredAt(): Instant | undefined;
   /** Values by name, of those parameters that exist. */
   parameters(names: readonly string[], region?: string): Promise<ReadonlyMap<string, string>>;
   /** Of Lambda, in this account and region. */

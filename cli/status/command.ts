@@ -7,16 +7,21 @@ import { addDeployedPlace } from '../trace/place.ts';
 import { status } from './status.ts';
 import type { StatusFlags } from './status.ts';
 
-export function statusCommand(program: CliCommand, io: Io): void {
-  addClusterAccess(addDeployedPlace(program.command('status')))
-    .description(
-      'show whether a cluster works now: relay, endpoint, rules in force, CAs, tables, last faults. It only reads',
-    )
+/** The places at which the command looks, and the form of its answer. */
+export function addStatusOptions(command: CliCommand): CliCommand {
+  return addClusterAccess(addDeployedPlace(command))
     .option('--url <URL>', 'the endpoint (default: the output of the stack); http: without a login, for the dev server')
     .option('--token-file <file>', 'ask the endpoint with the service-account token in this file')
     .addOption(new Option('--skip-kubernetes', 'do not look at the relay').conflicts(['kubeconfig', 'context']))
     .option('--skip-aws', 'do not ask AWS: the endpoint of --url, and the relay')
-    .formats('table', 'json', 'yaml')
+    .formats('table', 'json', 'yaml');
+}
+
+export function statusCommand(program: CliCommand, io: Io): void {
+  addStatusOptions(program.command('status'))
+    .description(
+      'show whether a cluster works now: relay, endpoint, rules in force, CAs, tables, last faults. It only reads',
+    )
     .notes(
       'Each part is read on its own; one that cannot be read says which right is missing. Exit codes: 0 healthy, 1 something does not work,',
       '5 nothing wrong was seen, and not everything could be seen. countersign doctor says whether a set-up can work at all.',

@@ -1,7 +1,6 @@
 /** GET …/healthz of a sign endpoint, with the operator's login. */
-import { request as httpRequest } from 'node:http';
-import { request as httpsRequest } from 'node:https';
 import { createSigV4, sessionNameOf } from '../../adapters/aws/sigv4.ts';
+import { connectSigner } from '../../adapters/signing-api/client.ts';
 import type { Authorize } from '../../adapters/signing-api/client.ts';
 import { getDocument } from '../../adapters/signing-api/get.ts';
 import { bearerFromFile } from '../../adapters/signing-api/token-file.ts';
@@ -14,41 +13,36 @@ const timeoutMilliseconds = 15_000;
 
 /** Throws CommandFailure: `configuration` if there are no credentials, `temporary` without an answer. */
 export async function readHealth({ url, login, region }: HealthCall, io: { now(): number }): Promise<HealthAnswer> {
-  const health = new URL(`${url}/healthz`);
   const headers = { accept: 'application/json', 'user-agent': 'countersign' };
-  const credentials = await authorizeOf(
-    { url, login, region },
-    io,
-  )?.({
-    method: 'GET',
-    url: health,
-    headers,
-    body: new Uint8Array(),
-  }).catch((error: unknown) => {
-    throw new CommandFailure(exitCodes.temporary, errorMessage(error), 'try again');
-  });
-  if (credentials?.ok === false) throw new CommandFailure(exitCodes.configuration, credentials.problem);
-  const request = health.protocol === 'https:' ? httpsRequest : httpRequest;
-  // Without what STS took.
-  const begun = performance.now();
+  const signer = connectSigner({ url, connections: 1 });
+  const { health } = signer;
   try {
-    const {
-      status,
-      headers: answered,
-      body,
-    } = await getDocument(
-      { url: health, request, ...(credentials === undefined ? {} : { authorize: async () => credentials }) },
-      { timeoutMilliseconds, headers },
-    );
+    const credentials = await authorizeOf(
+      { url, login, region },
+      io,
+    )?.({
+      method: 'GET',
+      url: health.url,
+      headers,
+      body: new Uint8Array(),
+    });
+    if (credentials?.ok === false) throw new CommandFailure(exitCodes.configuration, credentials.problem);
+    // Without what STS took.
+    const begun = performance.now();
+    const authorized = credentials === undefined ? {} : { authorize: async () => credentials };
+    const answer = await getDocument({ ...health, ...authorized }, { timeoutMilliseconds, headers });
     return {
-      status,
-      body: body.toString('utf8'),
+      status: answer.status,
+      body: answer.body.toString('utf8'),
       milliseconds: Math.round(performance.now() - begun),
       // The front door answers without it.
-      outcome: String(answered['x-countersign-outcome'] ?? ''),
+      outcome: String(answer.headers['x-countersign-outcome'] ?? ''),
     };
   } catch (error) {
+    if (error instanceof CommandFailure) throw error;
     throw new CommandFailure(exitCodes.temporary, `no answer: ${errorMessage(error)}`);
+  } finally {
+    signer.close();
   }
 }
 
@@ -66,9 +60,12 @@ function authorizeOf({ url, login, region }: HealthCall, io: { now(): number }):
         sessionName: sessionNameOf('status'),
         ...(region === undefined ? {} : { region }),
       };
-      const sign = () =>
-        createSigV4(options, { now: () => io.now(), ...(login.kind === 'own' ? { assume: ownCredentials } : {}) });
-      return async (call) => sign()(call);
+      try {
+        const own = login.kind === 'own' ? { assume: ownCredentials } : {};
+        return createSigV4(options, { now: () => io.now(), ...own });
+      } catch (error) {
+        throw new CommandFailure(exitCodes.configuration, errorMessage(error), 'or --region names it');
+      }
     }
   }
 }

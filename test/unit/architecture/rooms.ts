@@ -112,6 +112,7 @@ export const rooms: readonly Room[] = [
   { path: 'cli/revocation', purpose: 'revokes certificates, and shows what the API server is told' },
   { path: 'cli/kubeadm', purpose: "certificates for kubeadm's control plane: signed and renewed on its machines" },
   { path: 'cli/commands', purpose: 'one file for each command' },
+  { path: 'cli/doctor', purpose: 'whether a set-up can work, from where the operator stands' },
   { path: 'cli/status', purpose: 'whether the relay, the endpoint and the tables of a cluster work now' },
   { path: 'cli/relay', purpose: 'Helm values for the relay of a deployed cluster' },
   { path: 'cli/start', purpose: 'the way in: a first countersign.yaml, a signing side on this machine' },

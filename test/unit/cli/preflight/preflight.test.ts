@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { AccountView } from '../../../../cli/runtime/account-view.ts';
 import { permissions } from '../../../../cli/preflight/check.ts';
 import type { Check } from '../../../../cli/preflight/check.ts';
-import { run } from '../run.ts';
+import { now, run } from '../run.ts';
 
 const [account, region] = ['999900001111', 'eu-central-1'];
 const relay = `arn:aws:iam::${account}:role/relays/prod-relay`;
@@ -53,6 +53,7 @@ function viewOf(known: Account): AccountView {
   return {
     region: async () => known.region,
     callerArn: async () => known.arn,
+    answeredAt: () => now,
     parameters(names, where) {
       // AWS has the list in some regions only.
       const here = names.filter((name) =>
