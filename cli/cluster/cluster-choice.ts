@@ -66,7 +66,7 @@ export async function readConfiguration(
   options: Parameters<typeof parseConfiguration>[2] = {},
 ): Promise<Configuration> {
   const parsed = parseConfiguration(await readText(file, io), file, options);
-  if (!parsed.ok) throw new CommandFailure(exitCodes.configuration, parsed.problem.map(problemText).join('\n'));
+  if (!parsed.ok) throw new CommandFailure(exitCodes.configuration, problemsText(parsed.problem).trimEnd());
   for (const warning of parsed.value.warnings) io.err(`warning: ${problemText(warning)}\n`);
   return parsed.value.configuration;
 }
@@ -74,6 +74,16 @@ export async function readConfiguration(
 /** A problem in the format of compiler errors, so that editors can jump to the line. */
 export function problemText({ file, line, column, path, message }: Problem): string {
   return `${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`;
+}
+
+const mostProblems = 10;
+
+/** A line for each problem, ten at most: whoever reads more of them in a terminal has another file than they think. */
+export function problemsText(problems: readonly Problem[], most = mostProblems): string {
+  const lines = problems.slice(0, most).map((problem) => `${problemText(problem)}\n`);
+  const more = problems.length - lines.length;
+  const [{ file } = { file: '' }] = problems;
+  return `${lines.join('')}${more > 0 ? `… and ${more} more: countersign config validate --all ${file}\n` : ''}`;
 }
 
 export async function readText(file: string, io: Io): Promise<string> {

@@ -6,6 +6,7 @@ import {
   addClusterOptions,
   chooseCluster,
   configurationFile,
+  problemsText,
   problemText,
   readConfiguration,
   readText,
@@ -26,9 +27,10 @@ export function configCommands(program: CliCommand, io: Io): CliCommand {
     .command('validate')
     .description('check the file: every problem with its line, exit code 3 if there is one')
     .argument('[file]', 'default: COUNTERSIGN_CONFIG, then ./countersign.yaml')
+    .option('--all', 'print all problems; without it ten at most')
     .formats('table', 'json', 'yaml')
     .examples('countersign config validate', 'countersign config validate examples/countersign.yaml -o json')
-    .runs((file: string | undefined, { output }: { output: string }) => validate(file, output, io));
+    .runs((file: string | undefined, flags: ValidateFlags) => validate(file, flags, io));
 
   config
     .command('schema')
@@ -51,7 +53,16 @@ export function configCommands(program: CliCommand, io: Io): CliCommand {
   return config;
 }
 
-async function validate(argument: string | undefined, output: string, io: Io): Promise<ExitCode> {
+interface ValidateFlags {
+  readonly all?: boolean;
+  readonly output: string;
+}
+
+async function validate(
+  argument: string | undefined,
+  { all = false, output }: ValidateFlags,
+  io: Io,
+): Promise<ExitCode> {
   const file = configurationFile(argument, io);
   if (file === undefined)
     throw new CommandFailure(
@@ -68,15 +79,18 @@ async function validate(argument: string | undefined, output: string, io: Io): P
   if (output !== 'table') io.out(formatOutput(output, shown, () => ''));
   else {
     for (const warning of warnings) io.err(`warning: ${problemText(warning)}\n`);
-    for (const problem of problems) io.err(`${problemText(problem)}\n`);
+    if (problems.length > 0) io.err(problemsText(problems, all ? problems.length : undefined));
     if (parsed.ok) {
+      io.out(`${file} is valid: ${counted(clusters.length, 'cluster')}, ${counted(signers.length, 'signer')}\n\n`);
       io.out(table([['CLUSTER', 'SIGNER', 'CA', 'APPROVAL'], ...signers.map((signer) => Object.values(signer))]));
       const rows = clusters.map(({ cluster, rulesSha256 }) => [cluster, rulesSha256]);
       io.out(`\n${table([['CLUSTER', 'RULES (SHA-256)'], ...rows])}`);
-    } else io.err(`${file}: ${problems.length} problem${problems.length === 1 ? '' : 's'}\n`);
+    } else io.err(`${file} is not valid: ${counted(problems.length, 'problem')}\n`);
   }
   return parsed.ok ? exitCodes.ok : exitCodes.configuration;
 }
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 function fingerprintsOf({ clusters }: Configuration) {
   return [...clusters.values()].map((cluster) => ({ cluster: cluster.name, rulesSha256: rulesFingerprint(cluster) }));

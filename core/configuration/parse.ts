@@ -10,8 +10,10 @@ import type { CaConfiguration, ClusterConfiguration, Configuration } from './mod
 import type { DeploymentConfiguration } from './model/deployment.ts';
 import { placeOf } from './fields/place.ts';
 import type { Path, Place } from './fields/place.ts';
+import { otherFile } from './other-file.ts';
 import { offsetOf, pathText, problemList } from './problem-list.ts';
 import type { Problem, ProblemList } from './problem-list.ts';
+import { readableRest } from './readable-rest.ts';
 import { checkAudiences } from './resolve/attestation.ts';
 import { checkCallerRoles } from './resolve/caller-roles.ts';
 import { resolveCa } from './resolve/ca.ts';
@@ -45,14 +47,21 @@ export function parseConfiguration(
     return failed();
   }
   const document = parseDocument(yamlText, { version: '1.2', merge: false, lineCounter: lines, prettyErrors: false });
+  const other = otherFile({ text: yamlText, ...contentsOf(document) });
+  if (other !== undefined) {
+    problems.add(0, [], other);
+    return failed();
+  }
   checkSyntax(document, problems);
   if (!problems.isEmpty()) return failed();
 
-  const input = readShape(document, problems);
-  if (input === undefined) return failed();
+  const shape = readShape(document, problems);
+  if (shape === undefined) return failed();
+  const { input, unsure } = shape;
 
   const atClusters = placeOf((severity, path, message) => {
     const full = writtenPath(document, path);
+    if (unsure.some((above) => above.every((part, index) => full[index] === part))) return;
     (severity === 'error' ? problems : warnings).add(offsetOf(document, full, false), full, message);
   });
   const configuration = resolve(input, toDeploy, atClusters);
@@ -66,11 +75,27 @@ function checkSyntax(document: Document.Parsed, problems: ProblemList): void {
   checkPlainYaml(document, (offset, message) => problems.add(offset, [], message));
 }
 
-function readShape(document: Document, problems: ProblemList): WrittenFile | undefined {
-  const shape = checkShape(fileShape, document.toJS({ maxAliasCount: 0 }));
-  if (shape.ok) return shape.value;
+function contentsOf({ contents, errors }: Document.Parsed): Omit<Parameters<typeof otherFile>[0], 'text'> {
+  const hasSyntaxErrors = errors.length > 0;
+  if (!isMap(contents)) return { keys: undefined, kind: undefined, hasSyntaxErrors };
+  const keys = contents.items.map(({ key }) => (isScalar(key) ? key.value : undefined));
+  return { keys, kind: contents.get('kind'), hasSyntaxErrors };
+}
+
+/** With problems: the rest of the file, of which `unsure` names the parts that depend on them. */
+function readShape(
+  document: Document,
+  problems: ProblemList,
+): { readonly input: WrittenFile; readonly unsure: readonly Path[] } | undefined {
+  const value: unknown = document.toJS({ maxAliasCount: 0 });
+  const shape = checkShape(fileShape, value);
+  if (shape.ok) return { input: shape.value, unsure: [] };
   for (const { path, message, key } of shape.problem) problems.add(offsetOf(document, path, key), path, message);
-  return undefined;
+  const wrong = shape.problem.map(({ path }) => path);
+  const rest = readableRest(value, wrong);
+  if (rest === undefined) return undefined;
+  const again = checkShape(fileShape, rest.value);
+  return again.ok ? { input: again.value, unsure: rest.unsure } : undefined;
 }
 
 /** `at`: the map of clusters. */

@@ -4,6 +4,7 @@ import { quoted } from '../outcome/printable-text.ts';
 import { failure, success } from '../outcome/result.ts';
 import type { Result } from '../outcome/result.ts';
 import type { Path } from './fields/place.ts';
+import { duration } from './fields/values.ts';
 import { configurationSchema } from './schema/cluster.ts';
 import { suggestion } from './suggestion.ts';
 
@@ -37,8 +38,7 @@ function problemsOf(issue: z.core.$ZodIssue): readonly ShapeProblem[] {
 
 /** The message for an issue; `undefined`: the schema has a message of its own. */
 function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.code === 'invalid_type')
-    return issue.input === undefined ? 'is required' : `must be ${nouns[issue.expected] ?? issue.expected}`;
+  if (issue.code === 'invalid_type') return issue.input === undefined ? 'is required' : wrongType(issue);
   if (issue.code === 'too_small')
     return issue.origin === 'string' ? 'must not be empty' : `must be ${issue.minimum} or more`;
   if (issue.code === 'too_big')
@@ -47,9 +47,27 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
       : `must be at most ${issue.maximum}${issue.origin === 'string' ? ' characters' : ''}`;
   if (issue.code !== 'invalid_value') return undefined;
   const values = issue.values.map(String);
+  if (
+    typeof issue.input === 'string' &&
+    issue.values.some((value) => value !== issue.input && String(value) === issue.input)
+  )
+    return `must be ${issue.input} without quotes`;
   const meant = typeof issue.input === 'string' ? suggestion(issue.input, values) : undefined;
   if (meant !== undefined) return `${quoted(String(issue.input))} is not known here; did you mean ${quoted(meant)}?`;
   return `must be ${values.length === 1 ? '' : 'one of '}${values.join(', ')}`;
+}
+
+function wrongType({ expected, input, inst }: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidType>): string {
+  const noun = `must be ${nouns[expected] ?? expected}`;
+  if (expected === 'string' && (typeof input === 'number' || typeof input === 'boolean')) {
+    if (inst !== duration) return `${noun}: put it in quotes`;
+    return Number.isSafeInteger(input) && Number(input) > 0
+      ? `has no unit: write ${input}m, ${input}h or ${input}d`
+      : `${noun} such as 30d`;
+  }
+  const bare = expected === 'boolean' ? /^(true|false)$/ : /^-?[0-9]{1,15}$/;
+  const isQuoted = typeof input === 'string' && nouns[expected] !== undefined && bare.test(input);
+  return isQuoted && ['boolean', 'number', 'int'].includes(expected) ? `must be ${input} without quotes` : noun;
 }
 
 const nouns: Readonly<Record<string, string>> = {

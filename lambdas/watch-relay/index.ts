@@ -69,7 +69,12 @@ async function serve(settings: RelaySettings): Promise<number> {
   try {
     started = await start(settings, log);
   } catch (error) {
-    process.stderr.write(`watch-relay: ${errorMessage(error)}\n`);
+    const { code, path } = error as NodeJS.ErrnoException;
+    const why =
+      code === 'ENOENT' && path !== undefined
+        ? `there is no file ${path}; --help names the flags for files`
+        : errorMessage(error);
+    process.stderr.write(`watch-relay: ${why}\n`);
     return exitCodes.configuration;
   }
   const { kubernetes, endpoint, relay, probes, webhook } = started;

@@ -60,7 +60,10 @@ async function playGood(
 ): Promise<void> {
   const { terminal } = world;
   const asked = await askForCertificate(question);
-  terminal.step('key', 'P-256, made on the node and kept there');
+  terminal.step(
+    'key',
+    `P-256, made ${world.kubeconfig === undefined ? 'on the node' : 'in this process'} and kept there`,
+  );
   const object = await postRequest(asked, question, stack.node, world);
   made.push(nameOf(object));
   await approve(object, stack, world);

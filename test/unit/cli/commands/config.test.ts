@@ -49,7 +49,7 @@ describe('config validate', () => {
       out: '',
       err: `c.yaml:3:93: clusters.demo.profiles["kubernetes.io/kubelet-serving"].maxTTL: unknown key "maxTTL"; did you mean "maxTtl"?
 c.yaml:3:105: clusters.demo.profiles.web: must be a signer name: a domain with a dot, one slash, a path, such as k8s.example.com/web
-c.yaml: 2 problems
+c.yaml is not valid: 2 problems
 `,
     });
   });

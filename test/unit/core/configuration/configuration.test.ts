@@ -190,6 +190,33 @@ describe('the file itself', () => {
     ['broken YAML', 'version: [1\n', expect.stringMatching(/^2:1 : Flow sequence/)],
     ['two documents', 'version: 1\n---\nversion: 1', expect.stringMatching(/^2:1 : .*multiple documents/)],
     ['a key twice', 'version: 1\nversion: 1', '2:1 : Map keys must be unique'],
+    [
+      'a PEM',
+      '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n',
+      '1:1 : this is a PEM file (CERTIFICATE), not a countersign.yaml',
+    ],
+    [
+      'a Kubernetes object',
+      'apiVersion: v1\nkind: ConfigMap\n---\napiVersion: v1\nkind: Secret',
+      '1:1 : this is a Kubernetes object of kind "ConfigMap", not a countersign.yaml',
+    ],
+    [
+      'a kubeconfig',
+      'apiVersion: v1\nkind: Config\nclusters: []',
+      '1:1 : this is a Kubernetes object of kind "Config", not a countersign.yaml',
+    ],
+    [
+      'something else in YAML',
+      'name: x\nitems: [1]',
+      '1:1 : this is not a countersign.yaml: it has none of the keys version, clusters, defaults',
+    ],
+    [
+      'no YAML at all',
+      '#!/bin/sh\nif [ -e x ]; then\n  echo "a: b" {\nfi\n\tx: [\n',
+      '1:1 : this is not a countersign.yaml: it has none of the keys version, clusters, defaults',
+    ],
+    ['bytes', 'version: 1\0', '1:1 : this is not a text file, and not a countersign.yaml'],
+    ['a version in quotes', 'version: "1"\nclusters: {a: {}}', '1:10 version: must be 1 without quotes'],
     ['an anchor', 'version: &x 1', expect.stringContaining('anchors and aliases are not supported')],
     ['a tag', 'version: !!int 1', expect.stringMatching(/^1:.*tags such as .* are not supported/)],
     ['an unknown tag', 'version: !x 1', expect.stringMatching(/^1:10 : Unresolved tag/)],
@@ -202,6 +229,7 @@ describe('the file itself', () => {
 
   test('an alias bomb is refused before it is unfolded', () => {
     const bomb = [
+      'version: 1',
       'a: &a [x]',
       ...Array.from(
         { length: 30 },
@@ -250,12 +278,72 @@ clusters:
       '11:7 clusters.demo.profiles.web: must be a signer name: a domain with a dot, one slash, a path, such as k8s.example.com/web',
       '12:39 clusters.demo.profiles["kubernetes.io/kubelet-serving"].maxTTL: unknown key "maxTTL"; did you mean "maxTtl"?',
       '12:59 clusters.demo.profiles["kubernetes.io/kubelet-serving"].keys[0]: "P256" is not known here; did you mean "P-256"?',
-      '12:70 clusters.demo.profiles["kubernetes.io/kubelet-serving"].ca: must be text',
+      '12:70 clusters.demo.profiles["kubernetes.io/kubelet-serving"].ca: must be text: put it in quotes',
       '13:37 clusters.demo.profiles["k8s.example.com/web"].maxTtl: must be a duration such as 30d, 720h, 90m or 60s (quoted or not, one unit)',
       '13:63 clusters.demo.profiles["k8s.example.com/web"].usages.allowed[0]: "server-auth" is not known here; did you mean "server auth"?',
       '13:78 clusters.demo.profiles["k8s.example.com/web"].attest: unknown key "attest" (known: ca, maxTtl, keys, requester, attestation, requestBlocks, freshKeys, subject, usages, sans)',
       '14:5 clusters.demo.frontdoor: unknown key "frontdoor"; did you mean "frontDoor"?',
     ]);
+  });
+});
+
+describe('values of a wrong form do not hide values that do not fit together', () => {
+  const at = 'clusters.demo.profiles["kubernetes.io/kubelet-serving"]';
+  const demo = (cas: string, profile: string, more = ''): string =>
+    `version: 1\nclusters:\n  demo:\n    cas: ${cas}\n    profiles: {kubernetes.io/kubelet-serving: ${profile}}\n${more}`;
+  const named = '{a: {subject: {commonName: A}}, b: {}}';
+
+  test.each([
+    [
+      'a lifetime without a unit',
+      demo(named, '{ca: a, maxTtl: 30}'),
+      [`${at}.maxTtl: has no unit: write 30m, 30h or 30d`, 'clusters.demo.cas.b.subject.commonName: is required'],
+    ],
+    [
+      'the version',
+      demo(named, '{ca: a}').replace('1', '2'),
+      ['version: must be 1', 'clusters.demo.cas.b.subject.commonName: is required'],
+    ],
+    [
+      'an unknown key',
+      demo(named, '{ca: a, maxTTL: 1h}'),
+      [
+        `${at}.maxTTL: unknown key "maxTTL"; did you mean "maxTtl"?`,
+        'clusters.demo.cas.b.subject.commonName: is required',
+      ],
+    ],
+    [
+      'another cluster',
+      `${demo(named, '{ca: a}')}  other: 3\n`,
+      [
+        'clusters.other: must be a map of keys to values ({} for an empty one)',
+        'clusters.demo.cas.b.subject.commonName: is required',
+      ],
+    ],
+    // Without the CA it cannot be said whether the signer names one that exists.
+    [
+      'a CA as a whole',
+      demo('{a: 1}', '{ca: a}'),
+      ['clusters.demo.cas.a: must be a map of keys to values ({} for an empty one)'],
+    ],
+    [
+      'a mistyped section',
+      demo(named, '{ca: a}').replace('cas:', 'cass:'),
+      ['clusters.demo.cass: unknown key "cass"; did you mean "cas"?'],
+    ],
+    [
+      'the name of the CA in the signer',
+      demo('{a: {subject: {commonName: A}}, b: {subject: {commonName: B}}}', '{ca: 1}'),
+      [`${at}.ca: must be text: put it in quotes`],
+    ],
+    [
+      'in the defaults',
+      demo(named, '{ca: a}', 'defaults: {limits: 1}\n'),
+      ['defaults.limits: must be a map of keys to values ({} for an empty one)'],
+    ],
+  ])('%s', (_, text, expected) => {
+    const messages = problems(text).map((problem) => problem.replace(/^\d+:\d+ /, ''));
+    expect(messages.toSorted()).toEqual([...expected].toSorted());
   });
 });
 

@@ -1,6 +1,6 @@
 import { makeRequest } from '../../../../harness/x509/requests.ts';
 import type { Goldens } from '../session.ts';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryFolder } from '../../../../harness/processes/processes.ts';
@@ -22,6 +22,12 @@ export const goldens: Goldens = {
     await run('config validate countersign.yaml', {
       files: { 'countersign.yaml': `${yaml}      example.com/web: {usages: [any]}\n` },
     });
+    const wrong = Array.from({ length: 12 }, (_, n) => `      example.com/${n}: {maxTtl: ${n + 1}}\n`);
+    await run('config validate', { files: { 'countersign.yaml': `${yaml}${wrong.join('')}` } });
+    expect(
+      (await run('config validate --all', { files: { 'countersign.yaml': `${yaml}${wrong.join('')}` } })).err,
+    ).toContain('example.com/11');
+    await run('config validate server.crt', { files: { 'server.crt': '-----BEGIN CERTIFICATE-----\n' } });
     await run('config validate missing.yaml');
   },
 

@@ -305,7 +305,7 @@ ${rest}`;
       [
         `7 ${at}.limits.reservedConcurrency: must be a whole number from 1 to 1000, or none`,
         `8 ${at}.logs.retentionDays: must be one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653`,
-        `9 ${at}.aws.account: must be text`,
+        `9 ${at}.aws.account: must be text: put it in quotes`,
       ],
     ],
     [
