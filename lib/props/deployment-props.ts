@@ -98,7 +98,7 @@ export interface ClusterLimits {
   readonly reservedConcurrency?: number | 'none';
 
   /**
-   * What the front door lets through. Not with `frontDoor: functionUrl`, which cannot throttle.
+   * How many calls the endpoint lets through. Not with `frontDoor: functionUrl`, which cannot throttle.
    *
    * @default - the defaults of its properties, where the endpoint can throttle
    */

@@ -105,7 +105,7 @@ const limits = z.strictObject({
     ),
   throttle: throttle
     .exactOptional()
-    .describe('What the front door lets through. Not with `frontDoor: functionUrl`, which cannot throttle.'),
+    .describe('How many calls the endpoint lets through. Not with `frontDoor: functionUrl`, which cannot throttle.'),
   inFlightPerRequester: count(1, 256)
     .default(24)
     .describe(
