@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
+import { setTimeout } from 'node:timers/promises';
 import { dirname, join } from 'node:path';
 
 /** Put in by deploy/cli/build.ts; not declared in a checkout. */
@@ -25,6 +26,7 @@ export function processIo(): Io {
     },
     environment: process.env,
     now: () => Date.now(),
+    pause: (milliseconds) => setTimeout(milliseconds),
     randomBytes,
     userName: () => userInfo().username,
     fileExists: existsSync,

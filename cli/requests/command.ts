@@ -16,6 +16,7 @@ import { listRequests, readRequest, viewOf } from './read-requests.ts';
 import { requestText, requestsTable } from './request-text.ts';
 import { requestStates } from './request-view.ts';
 import type { RequestState, RequestView } from './request-view.ts';
+import { watchRequests } from './watch.ts';
 
 interface Filter {
   readonly state?: RequestState;
@@ -23,6 +24,7 @@ interface Filter {
   readonly requester?: string;
 }
 interface ListFlags extends ClusterAccessFlags, Filter {
+  readonly watch?: boolean;
   readonly output: string;
 }
 interface DecideFlags extends ClusterAccessFlags, Omit<Filter, 'state'> {
@@ -39,16 +41,34 @@ export function requestCommands(csr: CliCommand, io: Io): void {
   addFilter(addClusterAccess(csr.command('list')))
     .description('list the requests of a cluster, the oldest first')
     .addOption(new Option('--state <state>', 'only these').choices(requestStates))
+    .option('-w, --watch', 'then show each request that is new or changed, until the command is stopped')
     .formats('table', 'wide', 'json', 'yaml')
     .notes('-o wide adds the reason of the decision, the attested machine and the SHA-256 of the key.')
     .examples(
       'countersign csr list --state pending',
       'countersign csr list --signer-name kubernetes.io/kubelet-serving -o wide',
+      'countersign csr list --state pending --watch',
     )
     .runs(async (flags: ListFlags) => {
-      const requests = (await withCluster(flags, io, listRequests)).filter((request) => isWanted(request, flags));
-      const sorted = requests.toSorted((a, b) => compare(a.createdAt, b.createdAt) || compare(a.name, b.name));
-      io.out(formatOutput(flags.output, sorted, () => requestsTable(sorted, flags.output === 'wide', io.now())));
+      const look = async () => {
+        const requests = (await withCluster(flags, io, listRequests)).filter((request) => isWanted(request, flags));
+        return requests.toSorted((a, b) => compare(a.createdAt, b.createdAt) || compare(a.name, b.name));
+      };
+      const wide = flags.output === 'wide';
+      if (flags.watch === true) {
+        if (!wide && flags.output !== 'table')
+          throw new CommandFailure(exitCodes.usage, '--watch prints rows: -o table or -o wide');
+        return watchRequests({
+          look,
+          print: (text) => io.out(text),
+          now: () => io.now(),
+          wide,
+          pause: (ms) => io.pause(ms),
+        });
+      }
+      const sorted = await look();
+      io.out(formatOutput(flags.output, sorted, () => requestsTable(sorted, wide, io.now())));
+      return undefined;
     });
 
   addClusterAccess(csr.command('show'))

@@ -193,6 +193,8 @@ export interface Io {
   readonly program: RunningProgram;
   readonly environment: Readonly<Record<string, string | undefined>>;
   now(): Instant;
+  /** Milliseconds. */
+  pause(milliseconds: number): Promise<void>;
   /** From a cryptographically secure source. */
   randomBytes(count: number): Uint8Array;
   /** The operating system's name of the user who runs the command. */

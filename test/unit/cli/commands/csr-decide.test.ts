@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startCsrApi } from '../../../../dev/csr-api/csr-api.ts';
 import type { CsrApi } from '../../../../dev/csr-api/csr-api.ts';
+import { CommandFailure, exitCodes } from '../../../../cli/runtime/exit.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
 import { makeRequest, sharedKey } from '../../../harness/x509/requests.ts';
 import type { RequestSpec } from '../../../harness/x509/requests.ts';
@@ -52,6 +53,36 @@ const listed = async (...flags: readonly string[]) =>
   (JSON.parse((await csr('list', '-o', 'json', ...flags)).out) as readonly { readonly name: string }[]).map(
     ({ name }) => name,
   );
+
+test('--watch prints the list, then the row of each request that is new or changed', async () => {
+  await create('watch-1', web, { signerName: 'example.com/watched' });
+  const printed: string[] = [];
+  let looks = 0;
+  const world = {
+    now: () => Date.now() + 7_200_000,
+    async pause() {
+      looks += 1;
+      if (looks === 2) await create('watch-2', web, { signerName: 'example.com/watched' });
+      if (looks === 3) expect((await csr('approve', 'watch-1', '--reason', 'known')).code).toBe(0);
+      if (looks === 4) throw new CommandFailure(exitCodes.ok, 'stopped');
+      printed.push('--');
+    },
+  };
+  const flags = ['--signer-name', 'example.com/watched', '--watch', '--kubeconfig', kubeconfig];
+  const { code, out, err } = await run(['csr', 'list', ...flags], { world });
+  expect([code, err, printed.length]).toEqual([0, 'countersign: stopped\n', 3]);
+  const rows = out
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(/ {2,}/));
+  expect(rows.map(([name, , , , state]) => `${name} ${state}`)).toEqual([
+    'NAME STATE',
+    'watch-1 pending',
+    'watch-2 pending',
+    'watch-1 approved',
+  ]);
+  expect(await run(['csr', 'list', ...flags, '-o', 'json'])).toMatchObject({ code: 2, out: '' });
+});
 
 const web: RequestSpec = { subject: { CN: 'web' }, sans: { dns: ['web.example.com'], ip: ['10.0.0.7'] } };
 

@@ -12,6 +12,8 @@ export interface Session {
    * `lines`: how many lines of standard output the transcript has, for documents with tests of their own.
    */
   readonly run: (words: string, world?: Parameters<typeof run>[1] & { readonly lines?: number }) => Promise<Ran>;
+  /** As `run`, for preparation: not in the transcript. */
+  readonly unrecorded: Session['run'];
   /** In the transcript the value is shown by this name: paths, ports, keys and whatever else differs from run to run. */
   readonly call: (name: string, value: string) => void;
 }
@@ -31,17 +33,19 @@ export function newSession(): Recorded {
   // The longest value first: a path before the folder in which it is.
   const byLength = () => [...names].toSorted(([, a], [, b]) => b.length - a.length);
   const shown = (text: string) => byLength().reduce((rest, [name, value]) => rest.replaceAll(value, name), text);
+  const argvOf = (words: string) =>
+    (words.match(/'[^']*'|\S+/g) ?? []).map((word) =>
+      byLength().reduce((rest, [name, value]) => rest.replaceAll(name, value), word.replace(/^'(.*)'$/s, '$1')),
+    );
   return {
     steps,
     call: (name, value) => void names.set(name, value),
     async run(words, { lines: most, ...world } = {}) {
-      const argv = (words.match(/'[^']*'|\S+/g) ?? []).map((word) =>
-        byLength().reduce((rest, [name, value]) => rest.replaceAll(name, value), word.replace(/^'(.*)'$/s, '$1')),
-      );
-      const ran = await run(argv, world);
+      const ran = await run(argvOf(words), world);
       steps.push({ words, ...ran, out: most === undefined ? ran.out : beginning(ran.out, most) });
       return ran;
     },
+    unrecorded: (words, world) => run(argvOf(words), world),
     transcript: () =>
       steps
         .map(

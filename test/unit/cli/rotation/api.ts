@@ -2,6 +2,7 @@
 import { answerWith } from '../../../harness/kubernetes/answering-server.ts';
 
 export interface FakeApi {
+  readonly url: string;
   readonly kubeconfig: string;
   readonly objects: Map<string, object>;
   readonly forbidden: RegExp[];
@@ -9,14 +10,14 @@ export interface FakeApi {
 }
 
 export async function startFakeApi(): Promise<FakeApi> {
-  const fake: Omit<FakeApi, 'kubeconfig'> = { objects: new Map(), forbidden: [], asked: [] };
-  const { kubeconfig } = await answerWith(({ method, path }) => {
+  const fake: Omit<FakeApi, 'kubeconfig' | 'url'> = { objects: new Map(), forbidden: [], asked: [] };
+  const { kubeconfig, url } = await answerWith(({ method, path }) => {
     fake.asked.push(`${method} ${path}`);
     if (fake.forbidden.some((each) => each.test(path))) return [403, { kind: 'Status', message: `no ${path}` }];
     const found = fake.objects.get(path);
     return found === undefined ? [404, { kind: 'Status', message: `no ${path}` }] : [200, found];
   });
-  return { ...fake, kubeconfig };
+  return { ...fake, kubeconfig, url };
 }
 
 export const paths = {
