@@ -2,9 +2,17 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { hasDebianMirror } from '../../../deploy/image/debian.ts';
 import { startOnFreePort } from '../../harness/kubernetes/control-plane-servers.ts';
 import { startProcess, waitUntilReady, type RunningProcess } from '../../harness/processes/processes.ts';
 import { toolPath } from '../../tools/tools.ts';
+
+/** The images have Debian's libraries, which apt fetches from a mirror of Debian. Another system has none, in CI too. */
+export function noDebian(): boolean {
+  if (hasDebianMirror()) return false;
+  console.warn('Skipped: images are made on Debian, with apt');
+  return true;
+}
 
 export interface Registry {
   /** `127.0.0.1:PORT` */

@@ -17,6 +17,7 @@ import { installRelay, startDevServer, startRelay, type DevServer, type Relay } 
 import { eventually } from '../../harness/stack/requests.ts';
 import { chart, example, helm, objects, podTemplate, release, template } from '../control-plane/chart/helm.ts';
 import { isReady } from '../node/kubelet/node.ts';
+import { noDebian } from './containers.ts';
 
 const { skip } = await requireKubelet('helm', 'containerd');
 
@@ -36,7 +37,7 @@ const sandbox: Image = {
   },
 };
 
-describe.skipIf(skip)('helm test on a node', () => {
+describe.skipIf(skip || noDebian())('helm test on a node', () => {
   const folder = temporaryFolder('chart-on-a-node');
   let plane: ControlPlane;
   let signer: DevServer;

@@ -6,12 +6,20 @@ import { version } from '../../../core/version.ts';
 import { buildAuthenticator } from '../../../deploy/authenticator/build.ts';
 import { buildCliScript } from '../../../deploy/cli/build.ts';
 import { buildExecutable } from '../../../deploy/executable.ts';
-import { hasDebianMirror } from '../../../deploy/image/debian.ts';
 import { entrypointOf, images, processOf } from '../../../deploy/image/images.ts';
 import { buildImages, type MadeImage } from '../../../deploy/image/layout.ts';
 import { temporaryFolder } from '../../harness/processes/processes.ts';
 import { requireTools, toolPath } from '../../tools/tools.ts';
-import { must, run, startContainerd, startRegistry, type Containerd, type Ran, type Registry } from './containers.ts';
+import {
+  must,
+  noDebian,
+  run,
+  startContainerd,
+  startRegistry,
+  type Containerd,
+  type Ran,
+  type Registry,
+} from './containers.ts';
 
 const { skip } = await requireTools('crane', 'skopeo', 'containerd', 'qemu-aarch64');
 const root = resolve(import.meta.dirname, '../../..');
@@ -23,7 +31,7 @@ interface Descriptor {
   readonly platform?: { readonly architecture: string };
 }
 
-describe.skipIf(skip || !hasDebianMirror())('the images', () => {
+describe.skipIf(skip || noDebian())('the images', () => {
   const folder = temporaryFolder('images');
   const layout = join(folder.path, 'images');
   let made: ReadonlyMap<string, MadeImage>;
