@@ -1,4 +1,5 @@
 /** The sign endpoint as it answers an operator: is it well, which rules does it apply, which CAs are in force. */
+import { endpointOf } from '../../adapters/aws/sigv4.ts';
 import { parsedObject } from '../../core/encoding/json-object.ts';
 import { rulesFingerprint, shortFingerprint } from '../../core/configuration/rules-fingerprint.ts';
 import { version as ownVersion } from '../../core/version.ts';
@@ -75,7 +76,16 @@ async function callOf(
   const token = tokenFile === undefined ? undefined : ({ kind: 'tokenFile', path: tokenFile } as const);
   if (url !== undefined) {
     const base = /\/v1\/clusters\/[^/]+$/.test(url) ? url : `${url.replace(/\/+$/, '')}/v1/clusters/${cluster}`;
-    return { url: base, region, login: token ?? (url.startsWith('http:') ? { kind: 'anonymous' } : { kind: 'own' }) };
+    if (token !== undefined) return { url: base, region, login: token };
+    // The dev server knows no callers. The front doors of AWS have names with a region.
+    const { region: named } = endpointOf(new URL(base).hostname);
+    if (base.startsWith('http:') && named === undefined) return { url: base, region, login: { kind: 'anonymous' } };
+    const found = await outputs().catch((error: unknown) => {
+      if (error instanceof CommandFailure) return undefined;
+      throw error;
+    });
+    const role = found?.['CallerRoleArn'];
+    return { url: base, region, login: role === undefined ? { kind: 'own' } : { kind: 'role', arn: role } };
   }
   const { SignUrl: signUrl, JwtSignUrl: jwtUrl, CallerRoleArn: arn } = await outputs();
   if (token !== undefined && jwtUrl !== undefined) return { url: jwtUrl, region, login: token };

@@ -58,8 +58,8 @@ async function lookAtCluster(
 
 async function lookAtDeployment(place: DeployedPlace, flags: StatusFlags, io: Io): Promise<readonly StatusRow[]> {
   let asked: Promise<Readonly<Record<string, string>>> | undefined;
-  const outputs = () => (asked ??= io.stackOutputs(place));
   const withAws = flags.skipAws !== true;
+  const outputs = () => (asked ??= withAws ? io.stackOutputs(place) : Promise.resolve({}));
   if (!withAws && flags.url === undefined)
     return [skipped('stack', 'the endpoint, the CAs and the tables', '--skip-aws, and no --url')];
   // Next to the endpoint, so that its time is not the time of everything.

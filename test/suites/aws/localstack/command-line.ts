@@ -7,17 +7,17 @@ import type { AttestedSigner } from './attested-signer.ts';
 
 const commandLine = join(import.meta.dirname, '../../../../cli/countersign.ts');
 
-/** What it printed: to standard output, or why it failed. */
+/** What it printed: to standard output, or why it failed. `report`: standard output, also of a command whose answer is no. */
 export async function countersign(
-  { emulator }: Pick<AttestedSigner, 'emulator'>,
+  { emulator, login = {} }: Pick<AttestedSigner, 'emulator'> & { readonly login?: Readonly<Record<string, string>> },
   ...args: readonly string[]
-): Promise<{ readonly status: unknown; readonly out: string }> {
-  const env = { ...emulator.environment, ...compileCache(), PATH: process.env['PATH'] };
+): Promise<{ readonly status: unknown; readonly out: string; readonly report: string }> {
+  const env = { ...emulator.environment, ...login, ...compileCache(), PATH: process.env['PATH'] };
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [commandLine, ...args], { env, timeout: 60_000 });
-    return { status: 0, out: stdout };
+    return { status: 0, out: stdout, report: stdout };
   } catch (error) {
-    const { code, stderr } = error as { code?: unknown; stderr?: string };
-    return { status: code, out: stderr ?? '' };
+    const { code, stderr, stdout } = error as { code?: unknown; stderr?: string; stdout?: string };
+    return { status: code, out: stderr ?? '', report: stdout ?? '' };
   }
 }

@@ -1,4 +1,6 @@
 import { X509Certificate } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { checks } from '../../../conformance/checks.ts';
 import { runConformance } from '../../../conformance/conformance.ts';
@@ -70,7 +72,7 @@ function defineDeployment(world: World): void {
 
   test('has made its CA, which countersign ca show shows', async () => {
     const { signer } = world();
-    expect(await countersign('ca', 'show', '--cluster', 'demo', '-o', 'pem')).toEqual({
+    expect(await countersign('ca', 'show', '--cluster', 'demo', '-o', 'pem')).toMatchObject({
       status: 0,
       out: await signer.caPem(),
     });
@@ -95,6 +97,32 @@ function defineDeployment(world: World): void {
     expect(consumers.find(({ place: where }) => where.includes('client-ca-file'))).toMatchObject({ state: 'oldOnly' });
   });
 
+  test('has a status: the rules of its file, its CA with its key, what its tables lack, no fault', async () => {
+    const { signer } = world();
+    const argv = ['--config', signer.configurationFile, '--cluster', 'demo', '--url', signer.url, '--skip-kubernetes'];
+    // As the relay's user, who may assume the caller role; LocalStack itself asks for no login.
+    const login = signer.relayEnvironment;
+    const { status, out, report } = await runCommand({ ...signer, login }, 'status', ...argv, '-o', 'json');
+    const { checks } = JSON.parse(report) as { checks: readonly { id: string; result: string; seen: string }[] };
+    const of = (id: string) => checks.filter((row) => row.id === id);
+    expect(of('endpoint')).toMatchObject([{ result: 'pass' }]);
+    expect(of('rules')).toMatchObject([{ result: 'pass' }]);
+    expect(of('ca')).toMatchObject([{ result: 'pass', seen: expect.stringMatching(/^CN=.*days left/) as unknown }]);
+    // LocalStack's CloudFormation sets neither, so this is what an operator sees of tables without them.
+    const lacks = expect.stringMatching(
+      /^countersign-demo-state-\S+: point-in-time recovery is off, deletion protection is off$/,
+    ) as unknown;
+    expect(of('table')).toMatchObject([
+      { result: 'fail', seen: lacks },
+      { result: 'fail', seen: lacks },
+    ]);
+    expect([status, out], report).toEqual([1, expect.not.stringContaining('countersign:')]);
+    expect(
+      of('errors').map(({ result }) => result),
+      report,
+    ).toEqual(['pass', 'pass']);
+  });
+
   test('keeps that CA when an operator runs ca init again', async () => {
     const { signer } = world();
     const [before, calls] = [await signer.caPem(), signer.kms.count(signOperation)];
@@ -114,7 +142,13 @@ function defineNextDeployment(world: World): void {
       signer.kms.count(signOperation),
       await readRequest(plane, 'alice'),
     ];
+    const before = readFileSync(signer.configurationFile, 'utf8');
     await signer.deployAgain((configuration) => configuration.replaceAll('maxTtl: 1d', 'maxTtl: 2h'));
+    const stale = join(dirname(signer.configurationFile), 'stale.yaml');
+    writeFileSync(stale, before);
+    const place = ['--config', stale, '--cluster', 'demo', '--url', signer.url, '--skip-kubernetes'];
+    const { status, report } = await runCommand({ ...signer, login: signer.relayEnvironment }, 'status', ...place);
+    expect([status, report]).toEqual([1, expect.stringMatching(/✗ {2}the endpoint applies the rules of the file/)]);
     expect(await signer.caPem()).toBe(ca);
 
     const answer = await postAgain(signer, alice);
