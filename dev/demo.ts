@@ -12,7 +12,7 @@ import { rotateScenario } from './demo/scenarios/rotate.ts';
 import { signScenario } from './demo/scenarios/sign.ts';
 import { tpmScenario } from './demo/scenarios/tpm.ts';
 import { terminalFor } from './demo/terminal.ts';
-import { errorMessage } from '../core/outcome/error-message.ts';
+import { usageMessage } from '../core/outcome/error-message.ts';
 
 const scenarios: readonly [Scenario, ...Scenario[]] = [
   signScenario,
@@ -106,7 +106,7 @@ function parseDemo(argv: readonly string[]): Parsed {
       },
     });
   } catch (error) {
-    return usage(errorMessage(error));
+    return usage(usageMessage(error));
   }
   const { values, positionals } = parsed;
   if (values.help) return { text: helpText, code: exitCodes.ok };

@@ -12,7 +12,7 @@ import { decodeExecInfo, encodeExecCredential } from './credential/exec-credenti
 import { readOwnFile } from './files/own-files.ts';
 import { defaultSettingsFile, resolveSettings, settingFlags } from './settings/settings.ts';
 import type { Settings, SettingFlags } from './settings/settings.ts';
-import { errorMessage } from '../core/outcome/error-message.ts';
+import { usageMessage } from '../core/outcome/error-message.ts';
 
 export const exits = { ok: 0, refused: 1, usage: 2, configuration: 3, temporary: 5 } as const;
 type Exit = (typeof exits)[keyof typeof exits];
@@ -99,7 +99,7 @@ async function run(command: 'exec' | 'serving', argv: readonly string[]): Promis
   try {
     ({ values } = parseArgs({ args: [...argv], options }));
   } catch (error) {
-    log(errorMessage(error));
+    log(usageMessage(error));
     return exits.usage;
   }
   if (values.help === true) {

@@ -2,7 +2,7 @@
 import { isAbsolute } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
-import { errorMessage } from '../../core/outcome/error-message.ts';
+import { usageMessage } from '../../core/outcome/error-message.ts';
 import { success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import { discoveryOf, tokensOf } from './cluster-flags.ts';
@@ -34,7 +34,7 @@ export function planOf(argv: readonly string[], dependencies: FlagDependencies):
   try {
     given = parseArgs({ args: [...argv], options: joinOptions, allowPositionals: true });
   } catch (error) {
-    return usage(errorMessage(error));
+    return usage(usageMessage(error));
   }
   const { values: flags, positionals } = given;
   if (flags.help === true) return success(undefined);

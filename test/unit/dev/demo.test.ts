@@ -91,7 +91,7 @@ describe('the demo', () => {
     [['--help'], 0, /Examples:/],
     [['nothing'], 2, /no scenario "nothing"/],
     [['sign', 'sign'], 2, /no scenario/],
-    [['--colour'], 2, /Unknown option/],
+    [['--colour'], 2, /^demo: there is no option --colour$/m],
     [['--kubeconfig', '/nonexistent'], 3, /no file \/nonexistent/],
   ] as const)('%j ends with %d', async (argv, code, text) => {
     const played = await play(argv);
