@@ -1,3 +1,4 @@
+import { counted } from '../../core/outcome/counted.ts';
 import { configurationSchema, parseConfiguration } from '../../core/configuration/parse.ts';
 import type { Configuration } from '../../core/configuration/model/cluster.ts';
 import { rulesFingerprint } from '../../core/configuration/rules-fingerprint.ts';
@@ -89,8 +90,6 @@ async function validate(
   }
   return parsed.ok ? exitCodes.ok : exitCodes.configuration;
 }
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 function fingerprintsOf({ clusters }: Configuration) {
   return [...clusters.values()].map((cluster) => ({ cluster: cluster.name, rulesSha256: rulesFingerprint(cluster) }));

@@ -1,4 +1,5 @@
 /** This machine: its Node.js, and the countersign.yaml at hand. */
+import { counted } from '../../core/outcome/counted.ts';
 import { parseConfiguration } from '../../core/configuration/parse.ts';
 import { rulesFingerprint, shortFingerprint } from '../../core/configuration/rules-fingerprint.ts';
 import { configurationFile, problemText, readText } from '../cluster/cluster-choice.ts';
@@ -33,8 +34,7 @@ export async function configurationRow(flag: string | undefined, io: Io): Promis
     const parsed = parseConfiguration(await readText(file, io), file);
     if (!parsed.ok) {
       const [first] = parsed.problem;
-      const count = parsed.problem.length;
-      const seen = `${count} problem${count === 1 ? '' : 's'}, the first: ${first === undefined ? '' : problemText(first)}`;
+      const seen = `${counted(parsed.problem.length, 'problem')}, the first: ${first === undefined ? '' : problemText(first)}`;
       return { ...row, result: 'fail', seen, mend: `countersign config validate ${file}` };
     }
     const { configuration, warnings } = parsed.value;

@@ -1,4 +1,5 @@
 /** `countersign config test`: requests of a folder, each with the decision that the operator expects. docs/ca/inventory.md */
+import { counted } from '../../core/outcome/counted.ts';
 import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
 import { isObject, objectOf } from '../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../core/encoding/json-object.ts';
@@ -156,5 +157,5 @@ function text(results: readonly Result[], failed: number): string {
     const wanted = `${expected.decision}${expected.reasons === undefined ? '' : ` (${expected.reasons.join(', ')})`}`;
     return [passed ? '✓' : '✗', printable(result.case), passed ? got : `expected ${wanted}, got ${got}: ${message}`];
   });
-  return `${table(rows)}\n${results.length} cases, ${failed} not as expected\n`;
+  return `${table(rows)}\n${counted(results.length, 'case')}, ${failed} not as expected\n`;
 }

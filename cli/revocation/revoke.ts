@@ -1,4 +1,5 @@
 /** `countersign cert revoke`: locks, audit item, records, CRL, in this order. Each step is done once, however often the command runs. */
+import { counted } from '../../core/outcome/counted.ts';
 import { lockOfKey, lockOfMachine, lockOfNode } from '../../core/attestation/records/lock-subjects.ts';
 import type { LockSubject } from '../../core/ports/locks.ts';
 import type { Revocation, RevocationReason } from '../../core/ports/revocations.ts';
@@ -132,7 +133,7 @@ function revokedText({ bars, revocations, audit, crls }: Done, { reason }: Revok
     bars.length > 0
       ? `locked: ${bars.join('; ')}`
       : `locked: nothing${reason === 'superseded' ? '' : ' that was not locked already'}`,
-    `revoked: ${isNew} certificates now, ${revocations.length - isNew} before${audit === undefined ? '' : ` (audit item ${audit.id}, by ${fullText(audit.by)})`}`,
+    `revoked: ${counted(isNew, 'certificate')} now, ${revocations.length - isNew} before${audit === undefined ? '' : ` (audit item ${audit.id}, by ${fullText(audit.by)})`}`,
     ...revocations.map(({ serial, notAfter }) => `  ${serial}, expires ${instantText(notAfter)}`),
     ...crls.map(crlText),
   ];

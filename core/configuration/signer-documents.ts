@@ -3,6 +3,7 @@
  * about how they work"): seven headings for each signer, and what happens to other requests. It is generated from the resolved
  * profiles, so it cannot differ from the rules.
  */
+import { counted } from '../outcome/counted.ts';
 import type { ClusterConfiguration } from './model/cluster.ts';
 import { denyAll } from '../policy/custom-rules.ts';
 import type { RefusalCode } from '../outcome/outcome.ts';
@@ -215,6 +216,5 @@ function durationText(seconds: number): string {
     [60, 'minute'],
   ] as const;
   const [size, unit] = units.find(([unitSize]) => seconds % unitSize === 0) ?? [1, 'second'];
-  const count = seconds / size;
-  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+  return counted(seconds / size, unit);
 }

@@ -1,4 +1,5 @@
 /** What needs an operator: today, or soon. */
+import { counted } from '../../../core/outcome/counted.ts';
 import type { Instant } from '../../../core/ports/instant.ts';
 import type { CaRow, TrustRow } from './cas.ts';
 import type { Facts } from './facts.ts';
@@ -54,7 +55,7 @@ function cas(rows: readonly CaRow[], at: Instant): readonly Attention[] {
         ...about,
         level: days < caActDays ? 'act' : 'watch',
         code: ended ? 'CaEnded' : 'CaEndsSoon',
-        text: ended ? `CA ${name} ended at ${notAfter}` : `CA ${name} ends in ${count(days, 'day')}`,
+        text: ended ? `CA ${name} ended at ${notAfter}` : `CA ${name} ends in ${counted(days, 'day')}`,
         advice: `Replace it: countersign ca rotate --name ${name} shows the next step.`,
       },
     ];
@@ -98,7 +99,7 @@ function nodes({ fleet }: Known, facts: Facts): readonly Attention[] {
   const of = (standing: Standing): readonly string[] =>
     fleet.filter((row) => row.standing === standing).map(({ node }) => node);
   const has = (what: string) => (amount: number, one: boolean) =>
-    `${count(amount, 'node')} ${one ? 'has' : 'have'} ${what}`;
+    `${counted(amount, 'node')} ${one ? 'has' : 'have'} ${what}`;
   return [
     ...about(of('ended'), has('a certificate that ended'), {
       level,
@@ -132,7 +133,7 @@ function requests({ requests: rows }: Known, at: Instant): readonly Attention[] 
   return [
     ...about(
       namesOf(waiting),
-      (amount, one) => `${count(amount, 'request')} ${one ? 'waits' : 'wait'} for more than ten minutes`,
+      (amount, one) => `${counted(amount, 'request')} ${one ? 'waits' : 'wait'} for more than ten minutes`,
       {
         level: 'act',
         code: 'RequestWaits',
@@ -140,7 +141,7 @@ function requests({ requests: rows }: Known, at: Instant): readonly Attention[] 
         section: 'requests',
       },
     ),
-    ...about(namesOf(refused), (amount, one) => `${count(amount, 'request')} ${one ? 'was' : 'were'} refused`, {
+    ...about(namesOf(refused), (amount, one) => `${counted(amount, 'request')} ${one ? 'was' : 'were'} refused`, {
       level: 'watch',
       code: 'RequestRefused',
       advice: 'Each row has its reason; countersign csr explain shows all rules.',
@@ -155,7 +156,7 @@ function records({ conflicts, machines, rows = [] }: Known): readonly Attention[
   return [
     ...about(
       conflicts.map(({ node }) => node),
-      (amount) => `${count(amount, 'first-use conflict')} in the last 25 hours`,
+      (amount) => `${counted(amount, 'first-use conflict')} in the last 25 hours`,
       {
         level: 'act',
         code: 'FirstUseConflict',
@@ -166,7 +167,7 @@ function records({ conflicts, machines, rows = [] }: Known): readonly Attention[
     ),
     ...about(
       unknown.map(({ node }) => node),
-      (amount, one) => `${count(amount, 'machine')} on record ${one ? 'is' : 'are'} unknown to the platform`,
+      (amount, one) => `${counted(amount, 'machine')} on record ${one ? 'is' : 'are'} unknown to the platform`,
       {
         level: 'watch',
         code: 'MachineUnknown',
@@ -174,7 +175,7 @@ function records({ conflicts, machines, rows = [] }: Known): readonly Attention[
         section: 'machines',
       },
     ),
-    ...about([...failing], (amount) => `${count(amount, 'node')} would be refused if audit mode ended today`, {
+    ...about([...failing], (amount) => `${counted(amount, 'node')} would be refused if audit mode ended today`, {
       level: 'watch',
       code: 'EnforcingWouldRefuse',
       advice: 'Resolve each row before you remove mode: audit.',
@@ -189,8 +190,4 @@ function parts({ parts: all }: Known): readonly Attention[] {
       ? []
       : [{ level: 'watch', code: 'NotRead', text: `Not read: ${title}`, advice: why, section: 'sources' }],
   );
-}
-
-function count(amount: number, noun: string): string {
-  return `${amount} ${noun}${amount === 1 ? '' : 's'}`;
 }

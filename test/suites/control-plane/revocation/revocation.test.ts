@@ -129,7 +129,7 @@ describe.skipIf(skip)('a real API server refuses revoked certificates', () => {
   async function revoke({ certificatePem }: Login): Promise<void> {
     const { serial } = certificateFacts(new X509Certificate(certificatePem).raw);
     const done = await countersign('revoke', '--serial', serial, ...why);
-    expect(done).toMatchObject({ code: 0, out: expect.stringContaining('revoked: 1 certificates now') as string });
+    expect(done).toMatchObject({ code: 0, out: expect.stringContaining('revoked: 1 certificate now') as string });
   }
 
   const status = async ({ client }: Login, path = pods): Promise<number> => (await client.request(path)).status;

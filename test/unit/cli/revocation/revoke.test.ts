@@ -54,7 +54,7 @@ describe('cert revoke', () => {
     const record = await site.login('alice', key);
     const spki = digestOf(record);
     const ran = await site.countersign('revoke', '--key', spki, ...why('keyCompromise'));
-    expect([ran.code, ran.out]).toEqual([0, expect.stringContaining(`locked: key ${spki}\nrevoked: 1 certificates`)]);
+    expect([ran.code, ran.out]).toEqual([0, expect.stringContaining(`locked: key ${spki}\nrevoked: 1 certificate`)]);
     await expect(site.login('alice', key)).rejects.toThrow(refusal('Locked'));
     await expect(site.node('worker-1', key)).rejects.toThrow(refusal('Locked'));
     expect((await site.login('alice')).state).toBe('issued');
