@@ -235,7 +235,15 @@ describe('what is on a node', () => {
   test('is the same to the byte from another checkout', async () => {
     const again = join(folder.path, 'again');
     const copy = join(folder.path, 'checkout');
-    for (const name of ['core', 'adapters', 'kubelet-authenticator', 'deploy', 'package.json', 'tsconfig.json'])
+    for (const name of [
+      'core',
+      'adapters',
+      'kubelet-authenticator',
+      'deploy',
+      'package.json',
+      'package-lock.json',
+      'tsconfig.json',
+    ])
       cpSync(join(root, name), join(copy, name), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
     const args = [join(copy, 'deploy/authenticator/build.ts'), '--out', again];
