@@ -20,8 +20,6 @@ import type { Goldens } from './session.ts';
 const elsewhere: Readonly<Record<string, string>> = {
   'kubeadm renew': 'test/unit/cli/kubeadm/renew.test.ts',
   'audit reconcile': 'test/unit/cli/inventory/audit.test.ts',
-  'tofu adopt': 'test/unit/cli/commands/adopt.test.ts',
-  'machines pcrs': 'test/unit/cli/commands/machines-pcrs.test.ts',
   trace: 'test/unit/cli/trace/trace.test.ts',
 };
 

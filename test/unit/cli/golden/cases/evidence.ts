@@ -1,0 +1,54 @@
+/** Commands over what other systems recorded: the boot log of a TPM, instances of EC2, CloudTrail. */
+import { EC2Client } from '@aws-sdk/client-ec2';
+import { onTestFinished } from 'vitest';
+import { ec2Endpoint, ec2Fleet } from '../../../../../adapters/aws/ec2.ts';
+import { startFakeEc2 } from '../../../../harness/fake-aws/ec2.ts';
+import { createFakeAws } from '../../../../harness/fake-aws/world.ts';
+import { bootEvents, eventLog } from '../../../../harness/tpm/event-log.ts';
+import { newFolder } from '../../register.ts';
+import type { Goldens } from '../session.ts';
+
+const [account, region] = ['111122223333', 'eu-central-1'];
+const tags = { 'kubernetes.io/cluster/prod': 'owned' };
+const configuration = JSON.stringify({
+  version: 1,
+  clusters: {
+    prod: {
+      cas: { ca: { subject: { commonName: 'prod' } } },
+      profiles: { 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws': { ca: 'ca' } },
+      attestation: {
+        audience: 'prod',
+        aws: { accounts: { [account]: {} }, regions: [region], tags, nodeName: ['privateDnsName'] },
+      },
+    },
+  },
+});
+
+export const goldens: Goldens = {
+  async 'machines pcrs'({ run }) {
+    const files = { binary_bios_measurements: eventLog(bootEvents()) };
+    await run('machines pcrs binary_bios_measurements', { files });
+    await run('machines pcrs binary_bios_measurements --pcrs 7 -o json', { files });
+    await run('machines pcrs notes.txt', { files: { 'notes.txt': 'no event log' } });
+  },
+
+  async 'tofu adopt'({ run, call }) {
+    const aws = createFakeAws();
+    const ec2 = await startFakeEc2({ aws });
+    onTestFinished(() => ec2.close());
+    const folder = await newFolder();
+    call('DATA', folder.path);
+    const { instanceId } = aws.launch({ account, region, tags, privateIp: '10.0.0.1' });
+    call('i-0123456789abcdef0', instanceId);
+    const credentials = aws.createUser(account, 'ada', ['ec2:DescribeInstances']);
+    const connect = (where: { region: string }) =>
+      new EC2Client({ region: where.region, endpoint: ec2.url, credentials, maxAttempts: 1 });
+    const options = {
+      files: { 'countersign.yaml': configuration },
+      world: { userName: () => 'ada', connectEc2: async () => ({ ...ec2Endpoint(connect), ...ec2Fleet(connect, 5) }) },
+    };
+    await run('tofu adopt --data DATA --config countersign.yaml', options);
+    await run("tofu adopt --data DATA --config countersign.yaml --yes --reason 'attestation begins'", options);
+    await run('tofu adopt --data DATA --config countersign.yaml --yes', options);
+  },
+};
