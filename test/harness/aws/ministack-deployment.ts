@@ -78,7 +78,7 @@ export function withoutKmsConditions<T>(part: T): T {
  * state-stack.test.ts.
  */
 export function withoutFunctionDenials(template: Template): Template {
-  const kept = Object.entries(template.Resources).filter(([id]) => !/^(Sign|Ca|Attest)OnlyInItsFunction/.test(id));
+  const kept = Object.entries(template.Resources).filter(([id]) => !/^[A-Z][a-z]+OnlyInItsFunction/.test(id));
   return { ...template, Resources: Object.fromEntries(kept) };
 }
 

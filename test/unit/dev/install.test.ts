@@ -5,6 +5,7 @@ import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { temporaryFolder } from '../../harness/processes/processes.ts';
+import { onlyDeep } from '../../harness/determinism/tier.ts';
 
 const folder = temporaryFolder('install');
 afterAll(() => folder.remove());
@@ -70,7 +71,7 @@ test('three first commands at once: one installs, the others wait for it, all ru
   expect(await run().ended).toEqual({ code: 0, out: 'ran\n', err: '' });
 });
 
-test('a killed installation is not waited for longer than it takes to see it', async () => {
+test.each(onlyDeep)('a killed installation is not waited for longer than it takes to see it', async () => {
   npm(600);
   const { child, ended } = run();
   await until(() => npmLog().length === 1);
@@ -83,7 +84,7 @@ test('a killed installation is not waited for longer than it takes to see it', a
   expect(npmLog()).toEqual(['begin', 'begin', 'end']);
 });
 
-test('if only run.mjs is killed, its npm is waited for', async () => {
+test.each(onlyDeep)('if only run.mjs is killed, its npm is waited for', async () => {
   npm(6);
   const { child, ended } = run();
   await until(() => npmLog().length === 1);

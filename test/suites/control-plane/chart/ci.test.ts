@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { documentedValues } from '../../../../deploy/chart-reference.ts';
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { chart, helm, objects } from './helm.ts';
 import { ciFiles, ciFolder, golden, goldenFolder } from './manifests.ts';
@@ -56,29 +57,32 @@ describe.skipIf(skip)('with the values of ci', () => {
     });
     afterAll(() => plane?.stop());
 
-    test.each(ciFiles)('of %s is installed whole, and removed without a trace', async (file) => {
-      const name = file.replace('-values.yaml', '');
-      const run = (...args: readonly string[]) => helm(args, { KUBECONFIG: plane.adminKubeconfig });
-      const options = ['--namespace', name, '--values', join(ciFolder, file)];
-      await run('install', name, chart, '--create-namespace', ...options);
-      const rendered = objects(await run('get', 'manifest', name, '--namespace', name));
-      expect(rendered.length).toBeGreaterThan(1);
-      for (const { apiVersion, kind, metadata } of rendered) {
-        const [version = '', group = ''] = apiVersion.split('/').toReversed();
-        const resource = group === '' ? kind : `${kind}.${version}.${group}`;
-        const place = metadata.namespace === undefined ? [] : ['-n', metadata.namespace];
-        const live = JSON.parse(
-          await plane.kubectl(['get', resource, metadata.name, ...place, '-o', 'json']),
-        ) as object;
-        expect(live, `${kind} ${metadata.name}`).toMatchObject({
-          metadata: { annotations: { 'meta.helm.sh/release-name': name } },
-        });
-      }
-      await run('uninstall', name, '--namespace', name);
-      const kinds = [...new Set(rendered.map(({ kind }) => kind))].filter((kind) => kind !== 'Namespace').join(',');
-      const label = `app.kubernetes.io/instance=${name}`;
-      expect(await plane.kubectl(['get', kinds, '-A', '-l', label, '-o', 'name'])).toBe('');
-    });
+    test.each(byTier({ default: ciFiles.slice(0, 1), deep: ciFiles }))(
+      'of %s is installed whole, and removed without a trace',
+      async (file) => {
+        const name = file.replace('-values.yaml', '');
+        const run = (...args: readonly string[]) => helm(args, { KUBECONFIG: plane.adminKubeconfig });
+        const options = ['--namespace', name, '--values', join(ciFolder, file)];
+        await run('install', name, chart, '--create-namespace', ...options);
+        const rendered = objects(await run('get', 'manifest', name, '--namespace', name));
+        expect(rendered.length).toBeGreaterThan(1);
+        for (const { apiVersion, kind, metadata } of rendered) {
+          const [version = '', group = ''] = apiVersion.split('/').toReversed();
+          const resource = group === '' ? kind : `${kind}.${version}.${group}`;
+          const place = metadata.namespace === undefined ? [] : ['-n', metadata.namespace];
+          const live = JSON.parse(
+            await plane.kubectl(['get', resource, metadata.name, ...place, '-o', 'json']),
+          ) as object;
+          expect(live, `${kind} ${metadata.name}`).toMatchObject({
+            metadata: { annotations: { 'meta.helm.sh/release-name': name } },
+          });
+        }
+        await run('uninstall', name, '--namespace', name);
+        const kinds = [...new Set(rendered.map(({ kind }) => kind))].filter((kind) => kind !== 'Namespace').join(',');
+        const label = `app.kubernetes.io/instance=${name}`;
+        expect(await plane.kubectl(['get', kinds, '-A', '-l', label, '-o', 'name'])).toBe('');
+      },
+    );
   });
 });
 

@@ -258,7 +258,9 @@ describe.skipIf(skip)('a cluster that kubeadm set up', () => {
     );
     const [id = '', hidden = ''] = made.out.trim().split('.');
     const listed = await token('list');
-    expect(listed.out).toMatch(new RegExp(`^${id} .*machine fleet/worker-3 .*${group}$`, 'm'));
+    expect(listed.out).toMatch(new RegExp(`^${id} .*machine fleet/worker-3`, 'm'));
+    const wide = await token('list', '-o', 'wide');
+    expect(wide.out).toMatch(new RegExp(`^${id} .*machine fleet/worker-3 .*${group}$`, 'm'));
     const asJson = await token('list', '-o', 'json');
     expect(JSON.parse(asJson.out)).toContainEqual(
       expect.objectContaining({
@@ -268,7 +270,7 @@ describe.skipIf(skip)('a cluster that kubeadm set up', () => {
         owner: 'machine fleet/worker-3',
       }),
     );
-    for (const { out, err } of [listed, asJson]) expect(out + err).not.toContain(hidden);
+    for (const { out, err } of [listed, wide, asJson]) expect(out + err).not.toContain(hidden);
   });
 
   test('countersign token delete takes ids and tokens, and names what is not there', async () => {

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { requestStates } from '../../../../cli/requests/request-view.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { requireTools } from '../../../tools/tools.ts';
 
 const { skip } = await requireTools('shells');
@@ -79,11 +80,13 @@ function lines(text: string): readonly string[] {
   return [...new Set(text.split('\n').filter((line) => line !== ''))].toSorted();
 }
 
-describe.skipIf(skip).each([
+const shells: readonly (readonly [string, typeof inBash])[] = [
   ['bash', inBash],
   ['zsh', inZsh],
   ['fish', inFish],
-])('%s', (shell, complete) => {
+];
+
+describe.skipIf(skip).each(byTier({ default: shells.slice(0, 1), deep: shells }))('%s', (shell, complete) => {
   test.each<[string, readonly string[]]>([
     ['countersign csr ex', ['explain']],
     ['countersign kubeadm ', ['renew', 'sign']],
