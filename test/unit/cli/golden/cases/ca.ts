@@ -1,5 +1,5 @@
 /** CAs in a folder, the ca function with keys in memory, and kubeadm's files. */
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { kubeadmCertificates } from '../../../../../core/kubeadm/certificates.ts';
@@ -101,6 +101,20 @@ export const goldens: Goldens = {
     };
     await run('ca rotate --cluster prod --name a --skip-kubernetes', { world });
     await run('ca rotate --cluster prod --name b --skip-kubernetes', { world });
+  },
+
+  async 'kubeadm renew'({ run, unrecorded, call }) {
+    const { root, dir, data, config: file, folders } = await machine();
+    onTestFinished(() => rmSync(root, { recursive: true }));
+    const kubeadm = join(root, 'kubeadm');
+    const standIn = join(import.meta.dirname, '../../kubeadm/stand-in.ts');
+    writeFileSync(kubeadm, `#!/bin/sh\nexec '${process.execPath}' '${standIn}' "$@"\n`, { mode: 0o755 });
+    const names = { KUBERNETES: dir, DATA: data, CONFIG: file, KUBEADM: kubeadm };
+    for (const [name, value] of Object.entries(names)) call(name, value);
+    generate(folders, kubeadmCertificates);
+    await unrecorded('kubeadm sign --dir KUBERNETES --data DATA --config CONFIG --include super-admin');
+    await run('kubeadm renew --dir KUBERNETES --data DATA --config CONFIG --kubeadm KUBEADM');
+    await run('kubeadm renew --dir KUBERNETES --data DATA --config CONFIG --kubeadm DATA/no-such-program');
   },
 
   async 'kubeadm sign'({ run, call }) {

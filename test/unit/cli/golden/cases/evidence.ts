@@ -5,7 +5,8 @@ import { ec2Endpoint, ec2Fleet } from '../../../../../adapters/aws/ec2.ts';
 import { startFakeEc2 } from '../../../../harness/fake-aws/ec2.ts';
 import { createFakeAws } from '../../../../harness/fake-aws/world.ts';
 import { bootEvents, eventLog } from '../../../../harness/tpm/event-log.ts';
-import { newFolder } from '../../register.ts';
+import { eventOf, key, now, seconds, signedAt, twoCertificates } from '../../inventory/trail.ts';
+import { hour, newFolder } from '../../register.ts';
 import type { Goldens } from '../session.ts';
 
 const [account, region] = ['111122223333', 'eu-central-1'];
@@ -50,5 +51,21 @@ export const goldens: Goldens = {
     await run('tofu adopt --data DATA --config countersign.yaml', options);
     await run("tofu adopt --data DATA --config countersign.yaml --yes --reason 'attestation begins'", options);
     await run('tofu adopt --data DATA --config countersign.yaml --yes', options);
+  },
+
+  async 'audit reconcile'({ run, call }) {
+    const { logs, log, records } = await twoCertificates();
+    const [from, to] = [signedAt - hour, signedAt + hour];
+    const names = { LOGS: logs, KEY: key, FROM: seconds(from), TO: seconds(to), SIGNED: seconds(signedAt) };
+    for (const [name, value] of Object.entries(names)) call(name, value);
+    call('SERIAL', records[1].serial);
+    const roles = ['sign', 'ca'].map((role) => `--${role}-role arn:aws:iam::111122223333:role/${role}`).join(' ');
+    const words = `audit reconcile --logs LOGS --ledger LOGS/export.jsonl --key KEY ${roles} --from FROM --to TO`;
+    const world = { now: () => now };
+    log(eventOf('kms-1'), eventOf('kms-2'), eventOf('crl-1', 'ca'));
+    await run(words, { world });
+    log(eventOf('kms-1'), eventOf('crl-1', 'ca'), eventOf('unknown-1', 'thief'));
+    await run(words, { world });
+    await run('audit reconcile --logs LOGS/missing --from FROM --to FROM', { world });
   },
 };
