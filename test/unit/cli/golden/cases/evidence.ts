@@ -1,4 +1,5 @@
 /** Commands over what other systems recorded: the boot log of a TPM, instances of EC2, CloudTrail. */
+import { X509Certificate } from 'node:crypto';
 import { EC2Client } from '@aws-sdk/client-ec2';
 import { onTestFinished } from 'vitest';
 import { ec2Endpoint, ec2Fleet } from '../../../../../adapters/aws/ec2.ts';
@@ -7,6 +8,7 @@ import { createFakeAws } from '../../../../harness/fake-aws/world.ts';
 import { bootEvents, eventLog } from '../../../../harness/tpm/event-log.ts';
 import { eventOf, key, now, seconds, signedAt, twoCertificates } from '../../inventory/trail.ts';
 import { hour, newFolder } from '../../register.ts';
+import { created, issuedWorld } from '../../trace/issued-world.ts';
 import type { Goldens } from '../session.ts';
 
 const [account, region] = ['111122223333', 'eu-central-1'];
@@ -67,5 +69,26 @@ export const goldens: Goldens = {
     log(eventOf('kms-1'), eventOf('crl-1', 'ca'), eventOf('unknown-1', 'thief'));
     await run(words, { world });
     await run('audit reconcile --logs LOGS/missing --from FROM --to FROM', { world });
+  },
+
+  async trace({ run, unrecorded, call }) {
+    const { uid, world, cluster, stack, certificate } = await issuedWorld();
+    const record = await stack.ledger.find(uid);
+    const { fingerprint256 } = new X509Certificate(Buffer.from(certificate, 'base64'));
+    call('KUBECONFIG', cluster.kubeconfig);
+    call('UID', uid);
+    call('SERIAL', record?.serial ?? '');
+    call('CA-KEY', record?.caKeyId ?? '');
+    call('SHA256', fingerprint256.replaceAll(':', '').toLowerCase());
+    const options = { world: world() };
+    const words = 'trace node-csr-1 --cluster demo --kubeconfig KUBECONFIG';
+    // Times from the creation of the request on.
+    const { out } = await unrecorded(words, options);
+    for (const [time] of out.matchAll(/20\d\d-[-\dT:.]+Z/g)) {
+      const after = (Date.parse(time) - created) / 1_000;
+      call(`T${after < 0 ? '' : '+'}${after}s`, time);
+    }
+    await run(words, options);
+    await run('trace node-csr-9 --cluster demo --kubeconfig KUBECONFIG', options);
   },
 };
