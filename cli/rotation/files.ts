@@ -4,6 +4,9 @@ import type { Concern, Consumer } from '../../core/rotation/consumers.ts';
 import { readOr } from './reads.ts';
 
 const kubeletServing = { kinds: ['kubelet-serving'] } as const;
+/** client-go 1.36 compares the file at a call, five minutes after it last did (transport/ca_rotation.go). */
+const changeOfKubeletAuthority =
+  'add the new CA; Kubernetes 1.36 reads the file again within five minutes, before 1.36 restart kube-apiserver';
 const clients = { kinds: ['kube-apiserver-client', 'kube-apiserver-client-kubelet'] } as const;
 
 /** Flags that name trusted certificates, by component. Restarts as measured with Kubernetes 1.36 (docs/ca/rotation.md). */
@@ -12,10 +15,7 @@ const flags: Readonly<
 > = {
   'kube-apiserver': {
     'client-ca-file': { concern: clients, change: 'add the new CA; no restart' },
-    'kubelet-certificate-authority': {
-      concern: kubeletServing,
-      change: 'add the new CA; no restart with Kubernetes 1.36, before it restart kube-apiserver',
-    },
+    'kubelet-certificate-authority': { concern: kubeletServing, change: changeOfKubeletAuthority },
   },
   'kube-controller-manager': {
     'root-ca-file': { concern: 'apiServer', change: 'add the new CA; restart kube-controller-manager' },
@@ -68,7 +68,7 @@ export const filesOfNodes: readonly Consumer[] = [
     name: 'kube-apiserver --kubelet-certificate-authority',
     place: 'file on each machine of an API server',
     concern: kubeletServing,
-    change: 'add the new CA; no restart with Kubernetes 1.36, before it restart kube-apiserver',
+    change: changeOfKubeletAuthority,
   },
   {
     name: 'kubelet authentication.x509.clientCAFile',
