@@ -22,7 +22,6 @@ import {
   startKubeadmPlane,
   type KubeadmPlane,
 } from '../../harness/kubernetes/kubeadm-plane.ts';
-import { byTier } from '../../harness/determinism/tier.ts';
 import { claimAddress } from '../../harness/kubernetes/kubelet.ts';
 import { compileCache, temporaryFolder } from '../../harness/processes/processes.ts';
 import {
@@ -67,9 +66,7 @@ const kinds = {
   'ECDSA-P384': { spec: 'P-384', shown: '384 bit' },
 } as const;
 
-describe
-  .skipIf(skip || noKubeadmPlane)
-  .each(byTier<(keyof typeof kinds)[]>({ default: ['RSA-2048'], deep: ['RSA-3072', 'ECDSA-P384'] }))(
+describe.skipIf(skip || noKubeadmPlane).each(Object.keys(kinds) as (keyof typeof kinds)[])(
   `${path}, a CA with a key %s`,
   (kind) => {
     const folder = temporaryFolder('migration-page');
