@@ -308,7 +308,6 @@ export const machineTable: PermissionTable = {
   reviewed: {
     'AttestPolicy WriteOwnLog logs:CreateLogStream': log,
     'AttestPolicy WriteOwnLog logs:PutLogEvents': log,
-    'AttestPolicy ReadEndorsementKeys ec2:GetInstanceTpmEkPub': noNitroTpm,
   },
 };
 
@@ -323,6 +322,12 @@ export const permissionTables: readonly PermissionTable[] = [
   kubeadmTable,
   attestationTable,
   machineTable,
+  // Of clusters with the provider aws-nitrotpm alone.
+  {
+    suite: 'machine-permissions.test.ts',
+    exercised: {},
+    reviewed: { 'AttestPolicy ReadEndorsementKeys ec2:GetInstanceTpmEkPub': noNitroTpm },
+  },
   // The API for tokens has the route of the other one.
   { suite: 'attestation-permissions.test.ts', exercised: {}, reviewed: { [attestRoute('JwtApi')]: invoker } },
 ];
