@@ -11,6 +11,7 @@ import { kubeadmCertificates, kubeadmProfiles } from '../../../../core/kubeadm/c
 import type { KubeadmCertificate } from '../../../../core/kubeadm/certificates.ts';
 import { leaseMilliseconds } from '../../../../core/sign-once.ts';
 import { certificateFacts } from '../../../../core/x509/read-certificate.ts';
+import { notConfigured } from '../../../../core/sign-kubeadm.ts';
 import type { KubeadmResult } from '../../../../core/sign-kubeadm.ts';
 import { createKubeadmHandler } from '../../../../lambdas/kubeadm/handler.ts';
 import type { KubeadmHandler, KubeadmSite } from '../../../../lambdas/kubeadm/handler.ts';
@@ -169,6 +170,13 @@ test('super-admin.conf needs the word of the operator, and no other word is unde
     { ...asked, usages: ['any'] },
   ])
     await expect(plane.handler(event)).rejects.toThrow(TypeError);
+});
+
+test('a configuration without the key is named as a whole', () => {
+  expect(notConfigured('prod')).toEqual({
+    why: 'NotConfigured',
+    message: 'the configuration of cluster prod has no kubeadm',
+  });
 });
 
 test('a certificate without a configured CA is refused', async () => {
