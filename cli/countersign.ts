@@ -6,7 +6,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });
 // process.exit would cut off output that a slow pipe has not read yet.
-// Not `await`: the single executable is CommonJS, which has none here. A rejection still ends the process with its stack.
+// Not `await`: the single executable is CommonJS, where a file cannot wait at its top level. A rejection still ends the process with its
+// stack.
 void main(process.argv.slice(2), processIo()).then((code) => {
   process.exitCode = code;
 });

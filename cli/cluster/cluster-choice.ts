@@ -78,7 +78,7 @@ export function problemText({ file, line, column, path, message }: Problem): str
 
 const mostProblems = 10;
 
-/** A line for each problem, ten at most: whoever reads more of them in a terminal has another file than they think. */
+/** A line for each problem, ten at most: a file with more of them is usually not the one that the operator meant. */
 export function problemsText(problems: readonly Problem[], most = mostProblems): string {
   const lines = problems.slice(0, most).map((problem) => `${problemText(problem)}\n`);
   const more = problems.length - lines.length;

@@ -225,7 +225,7 @@ export interface Io {
   readHealth(call: HealthCall): Promise<HealthAnswer>;
   /** Throws CommandFailure if DynamoDB does not tell. */
   lookAtTable(place: TablePlace): Promise<SeenTable>;
-  /** The outputs of a cluster's stack. Throws CommandFailure if there is none, or the login may not read it. */
+  /** The outputs of a cluster's stack. Throws CommandFailure if the stack does not exist, or the login may not read it. */
   stackOutputs(place: StackPlace): Promise<Readonly<Record<string, string>>>;
   /** EC2, with the operator's AWS login. */
   connectEc2(): Promise<Ec2Fleet & Ec2Endpoint>;

@@ -45,7 +45,7 @@ export function initCommand(program: CliCommand, io: Io): void {
       '--attestation',
       'each node proves which machine it is: on EC2 with the platform of AWS, on bare metal with its TPM',
     )
-    .option('--no-attestation', 'whoever approves a request decides which machine it is')
+    .option('--no-attestation', 'the approver of a request decides which machine it is')
     .option('--yes', 'ask nothing: the defaults for what no option says')
     .notes(
       'Default of --attestation: yes where the machines are known, which on EC2 takes --account and --region; not on EKS.',

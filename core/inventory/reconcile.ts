@@ -30,7 +30,10 @@ export interface ReconcileScope {
   readonly keys: ReadonlySet<string>;
   /** The role of the sign function: only its signatures can belong to an intent of the ledger that was open then. */
   readonly signRole: string;
-  /** The role of the kubeadm function, likewise for the intents of certificates of kubeadm's control plane. Undefined if there is none. */
+  /**
+   * The role of the kubeadm function, likewise for the intents of certificates of kubeadm's control plane. Undefined if the cluster has no
+   * such function.
+   */
   readonly kubeadmRole: string | undefined;
   /** The role of the ca function, likewise for the records of its signatures: CA certificates, requests for them, CRLs. */
   readonly caRole: string;

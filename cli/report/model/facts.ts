@@ -16,7 +16,7 @@ export interface Records {
   /** Of the last 25 hours. */
   readonly verdicts: readonly Verdict[];
   readonly identities: readonly IdentityRecord[];
-  /** The list of machines that may join; empty if the cluster has none. */
+  /** The list of machines that may join; empty if the cluster has no such list. */
   readonly machines: readonly MachineEntry[];
   readonly locks: readonly Lock[];
 }
