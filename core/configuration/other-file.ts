@@ -22,5 +22,5 @@ export function otherFile({ text, keys, kind, hasSyntaxErrors }: Contents): stri
   const isOurs = hasSyntaxErrors
     ? /^[ {]*["']?(version|clusters|defaults)["']?\s*:/m.test(text)
     : keys === undefined || !keys.some((key) => typeof key === 'string') || ownKeys.some((key) => keys.includes(key));
-  return isOurs ? undefined : `this is not a countersign.yaml: it has none of the keys ${ownKeys.join(', ')}`;
+  return isOurs ? undefined : `this is not a countersign.yaml: it lacks all of the keys ${ownKeys.join(', ')}`;
 }

@@ -41,7 +41,7 @@ function checkKey({ publicKey: { kind, bits, description }, signatureHash }: Cer
     ...unless(
       isKnown,
       'KeyNotPermitted',
-      `key kind ${description} is none of kubeadm’s (RSA 2048 to 4096, P-256, P-384)`,
+      `key kind ${description} is not one of kubeadm’s (RSA 2048 to 4096, P-256, P-384)`,
     ),
     ...unless(
       ['SHA-256', 'SHA-384', 'SHA-512'].includes(hash),

@@ -208,12 +208,12 @@ describe('the file itself', () => {
     [
       'something else in YAML',
       'name: x\nitems: [1]',
-      '1:1 : this is not a countersign.yaml: it has none of the keys version, clusters, defaults',
+      '1:1 : this is not a countersign.yaml: it lacks all of the keys version, clusters, defaults',
     ],
     [
       'no YAML at all',
       '#!/bin/sh\nif [ -e x ]; then\n  echo "a: b" {\nfi\n\tx: [\n',
-      '1:1 : this is not a countersign.yaml: it has none of the keys version, clusters, defaults',
+      '1:1 : this is not a countersign.yaml: it lacks all of the keys version, clusters, defaults',
     ],
     ['bytes', 'version: 1\0', '1:1 : this is not a text file, and not a countersign.yaml'],
     ['a version in quotes', 'version: "1"\nclusters: {a: {}}', '1:10 version: must be 1 without quotes'],

@@ -106,7 +106,7 @@ test('RSA keys have at most 4096 bits, as kubeadm makes them', () => {
     [
       {
         code: 'KeyNotPermitted',
-        message: 'key kind RSA 4104 is none of kubeadm’s (RSA 2048 to 4096, P-256, P-384)',
+        message: 'key kind RSA 4104 is not one of kubeadm’s (RSA 2048 to 4096, P-256, P-384)',
       },
     ],
   ]);
