@@ -108,7 +108,7 @@ function addServiceOutputs(stack: Stack, signer: SigningCluster): void {
     AttestationsTable: [state.attestations.tableName, 'Locks, and which machine a node name belongs to'],
     OperatorPolicyArn: [
       operatorPolicy.managedPolicyArn,
-      'For operators who run countersign lock, tofu, machines, cert and trace',
+      'For operators who run countersign lock, tofu, machines, cert, trace and status',
     ],
     AttestFunction: [nameOf('attest'), 'Proves machines'],
     AttestLogGroup: [logOf('attest'), 'The log of the attest function; countersign trace reads it'],

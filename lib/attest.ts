@@ -148,7 +148,7 @@ export interface OperatorSite {
   readonly logs: readonly LogGroup[];
 }
 
-/** The rights for `countersign lock`, `tofu`, `machines` and `trace`. */
+/** The rights for `countersign lock`, `tofu`, `machines`, `trace` and `status`, which also invokes the ca function. */
 export function operatorStatements(
   scope: Construct,
   { attestation }: ClusterConfiguration,
@@ -187,6 +187,15 @@ export function operatorStatements(
     }),
     // countersign tofu adopt reads the running instances.
     ...describeStatements(attestation?.aws),
+    // countersign status shows whether both tables are ready, protected and backed up.
+    ...Object.entries({ LookAtTables: 'DescribeTable', LookAtBackups: 'DescribeContinuousBackups' }).map(
+      ([sid, action]) =>
+        new PolicyStatement({
+          sid,
+          actions: [`dynamodb:${action}`],
+          resources: [table.tableArn, certificates.tableArn],
+        }),
+    ),
     // The tables and logs have generated names, which the commands read from the outputs of the cluster's stack.
     new PolicyStatement({ sid: 'FindRegister', actions: ['cloudformation:DescribeStacks'], resources: [ownStack] }),
   ];

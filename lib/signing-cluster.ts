@@ -73,7 +73,7 @@ export class SigningCluster extends Construct {
   /** The role that relays assume, which trusts `access.iam.principals`. Undefined without `access.iam`. */
   readonly callerRole: Role | undefined;
 
-  /** The policy of operators who run `countersign lock`, `tofu`, `machines` and `trace`. */
+  /** The policy of operators who run `countersign lock`, `tofu`, `machines`, `trace` and `status`. */
   readonly operatorPolicy: ManagedPolicy;
 
   /** The functions: `sign` and `ca`, with attestation `attest`, with `access.jwt` `authorizer`, with `kubeadm` `kubeadm`. */
@@ -145,7 +145,7 @@ export class SigningCluster extends Construct {
     return this.callerRole.grantAssumeRole(grantee.grantPrincipal);
   }
 
-  /** Lets a principal run `countersign lock`, `tofu`, `machines` and `trace`: the statements of `operatorPolicy`. */
+  /** Lets a principal run `countersign lock`, `tofu`, `machines`, `trace` and `status`: the statements of `operatorPolicy`. */
   grantOperate(grantee: IGrantable): Grant {
     const [first, ...others] = this.#operatorStatements.map(({ actions, resources: resourceArns, conditions }) =>
       Grant.addToPrincipal({

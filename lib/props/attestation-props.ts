@@ -119,6 +119,15 @@ export interface ClusterAttestation {
   readonly 'gce-vtpm'?: GceVtpmAttestation;
 
   /**
+   * Whether attest retires machines that EC2 reports as terminated twice, every 10 minutes and when a caller
+   * reports a removed node. A retired machine loses its node name after one hour, and gets no certificate from then
+   * on.
+   *
+   * @default - true
+   */
+  readonly retireTerminated?: boolean;
+
+  /**
    * Addresses that no platform knows of (VIPs, secondary networks): CIDR blocks. Each belongs to the machine that
    * asks first.
    *

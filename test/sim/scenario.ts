@@ -170,7 +170,7 @@ function clusterOf(
       ...fresh,
     });
   }
-  const attestation: ClusterAttestation = { audience: 'account/region/demo', addressRanges };
+  const attestation: ClusterAttestation = { audience: 'account/region/demo', retireTerminated: true, addressRanges };
   for (const [signerName, profile] of profiles) {
     const ca = caOf.get(signerName);
     if (ca !== undefined) profiles.set(signerName, { ...profile, ca });

@@ -17,6 +17,8 @@ export interface ClusterAttestation {
   readonly x509?: X509Attestation;
   readonly gce?: GceAttestation;
   readonly 'gce-vtpm'?: GceVtpmAttestation;
+  /** Whether attest looks for terminated machines by itself: on its schedule, and when a caller names nodes that are gone. */
+  readonly retireTerminated: boolean;
   /** CIDR blocks. An address in one of these belongs to the machine that asks for it first. */
   readonly addressRanges: readonly AddressRange[];
 }

@@ -142,6 +142,7 @@ export function resolveAttestation(
     ...(attestation?.x509 === undefined ? {} : { x509: resolveX509(attestation.x509, here('x509')) }),
     ...(attestation?.gce === undefined ? {} : { gce: resolveGce(attestation.gce, here('gce')) }),
     ...(gceVtpm === undefined ? {} : { 'gce-vtpm': resolveGceVtpm(gceVtpm, here('gce-vtpm')) }),
+    retireTerminated: attestation?.retireTerminated ?? true,
     addressRanges: resolveRanges(attestation?.addressRanges ?? [], here('addressRanges')),
   };
 }

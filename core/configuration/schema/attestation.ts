@@ -101,6 +101,10 @@ export const clusterAttestation = z.strictObject({
   'gce-vtpm': gceVtpmKeys
     .exactOptional()
     .describe('Which Shielded VMs of Google may join. Required where a profile takes evidence of `gce-vtpm`.'),
+  retireTerminated: flag(
+    true,
+    'Whether attest retires machines that EC2 reports as terminated twice, every 10 minutes and when a caller reports a removed node. A retired machine loses its node name after one hour, and gets no certificate from then on.',
+  ),
   addressRanges: texts
     .default([])
     .describe(

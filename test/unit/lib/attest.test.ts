@@ -241,6 +241,18 @@ describe('what each role may', () => {
       },
       ...look,
       {
+        Sid: 'LookAtTables',
+        Effect: 'Allow',
+        Action: 'dynamodb:DescribeTable',
+        Resource: [table, certificates],
+      },
+      {
+        Sid: 'LookAtBackups',
+        Effect: 'Allow',
+        Action: 'dynamodb:DescribeContinuousBackups',
+        Resource: [table, certificates],
+      },
+      {
         Sid: 'FindRegister',
         Effect: 'Allow',
         Action: 'cloudformation:DescribeStacks',

@@ -16,6 +16,7 @@ import { policy as x509Policy } from '../../../corpus/attestation/x509/machine.t
 
 const cluster: ClusterAttestation = {
   audience: 'a',
+  retireTerminated: true,
   addressRanges: [],
 };
 const tpmPolicy: TpmAttestation = {

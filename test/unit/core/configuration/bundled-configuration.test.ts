@@ -49,7 +49,8 @@ describe('of a cluster whose nodes prove themselves', () => {
       attestation: { ...cluster.attestation, aws: { ...aws, certificates: new Map([['eu-central-1', ['pem']]]) } },
     };
     expect(readBundledCluster(bundleAttestation(full)).attestation).toStrictEqual(full.attestation);
-    const insecure = { ...cluster, attestation: { audience: 'demo', addressRanges: ranges('10.9.0.0/24') } };
+    const attestation = { audience: 'demo', retireTerminated: false, addressRanges: ranges('10.9.0.0/24') };
+    const insecure = { ...cluster, attestation };
     expect(readBundledCluster(bundleAttestation(insecure)).attestation).toStrictEqual(insecure.attestation);
   });
 });

@@ -5,7 +5,7 @@ import { readSettings } from '../../../../lambdas/attest/env.ts';
 
 const cluster = {
   ...defaultCluster('prod', { maxTtlSeconds: 3_600 }),
-  attestation: { audience: 'a', addressRanges: [] },
+  attestation: { audience: 'a', retireTerminated: true, addressRanges: [] },
 };
 const good = { COUNTERSIGN_CLUSTER: 'prod', COUNTERSIGN_ATTESTATIONS_TABLE: 'countersign-prod-state-Attestations-ABC' };
 
@@ -37,7 +37,12 @@ test('the error has every problem, also a variable that leads calls away from AW
 });
 
 describe('the challenge key', () => {
-  const attestation = { audience: 'demo', addressRanges: [], tpm: { machines: 'listed' } as never };
+  const attestation = {
+    audience: 'demo',
+    retireTerminated: true,
+    addressRanges: [],
+    tpm: { machines: 'listed' } as never,
+  };
   const challenging = { ...cluster, attestation };
   const COUNTERSIGN_CHALLENGE_KEY = 'arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 

@@ -137,6 +137,7 @@ function attested(cluster: ClusterConfiguration, provider: string, options: Worl
   }
   const settings: ClusterAttestation = {
     audience: 'account/region/demo',
+    retireTerminated: true,
     addressRanges: [],
     ...options.settings,
   };

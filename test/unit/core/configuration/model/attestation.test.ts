@@ -84,6 +84,7 @@ describe('what holds', () => {
         instance: { httpTokensRequired: true, maxHopLimit: 1, maxAttachSkewSeconds: 60, addresses: 'primary' },
         certificates: new Map(),
       },
+      retireTerminated: true,
       addressRanges: [],
     });
   });
@@ -99,6 +100,7 @@ describe('what holds', () => {
     const attestation = `
       audience: 111122223333/eu-central-1/demo
       addressRanges: [10.9.0.0/24]
+      retireTerminated: false
       aws:
         accounts: {'111122223333': {}, '444455556666': {assumeRole: 'arn:aws:iam::444455556666:role/look'}}
         regions: [eu-central-1, eusc-de-east-1]
@@ -149,6 +151,7 @@ describe('what holds', () => {
         instance: { httpTokensRequired: false, addresses: 'all' },
         certificates: new Map([['eu-central-1', [certificate]]]),
       },
+      retireTerminated: false,
       addressRanges: ranges('10.9.0.0/24'),
     });
   });
