@@ -71,6 +71,7 @@ export type ProgramName = keyof typeof PROGRAMS;
 export function neededToInstall(recipe: Recipe): readonly ProgramName[] {
   switch (recipe.kind) {
     case 'go':
+    case 'go-files':
       return ['go'];
     case 'python':
       return [recipe.python === undefined ? 'python' : `python${recipe.python}`];

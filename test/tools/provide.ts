@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { buildGoTools } from './build-go.ts';
 import { buildNpmTool, buildPythonTool, fetchMavenTool } from './build.ts';
 import { withCacheLock } from './cache-lock.ts';
+import { copyModuleFiles } from './module-files.ts';
 import { pinsDigest } from './pins.ts';
 import { inAssets, onPath, systemProgram } from './present.ts';
 import { describeLacks, lacking, neededBySuites, neededToInstall, whyNot } from './programs.ts';
@@ -86,6 +87,7 @@ function pathInCache(tool: Tool<InstalledRecipe>, cache: string): string {
     case 'python':
       return join(entry, 'bin', 'python');
     case 'maven':
+    case 'go-files':
       return entry;
     case 'npm':
       return join(entry, 'node_modules', tool.recipe.package);
@@ -153,6 +155,8 @@ async function installOther(
   switch (recipe.kind) {
     case 'go':
       return undefined;
+    case 'go-files':
+      return copyModuleFiles({ name, recipe }, entry, machine);
     case 'python':
       return buildPythonTool({ name, recipe }, entry, machine);
     case 'maven':

@@ -13,6 +13,17 @@ export interface GoRecipe {
   readonly versionArgs?: readonly string[];
 }
 
+/** Files in Go modules, such as the CustomResourceDefinitions of a project. The tool is one folder with all of them. */
+export interface GoFilesRecipe {
+  readonly kind: 'go-files';
+  /** Holds go.mod and go.sum. */
+  readonly folder: string;
+  readonly modules: readonly { readonly module: string; readonly folders: readonly string[] }[];
+  /** How the names of the files end. */
+  readonly suffix: string;
+  readonly seconds: number;
+}
+
 export interface PythonRecipe {
   readonly kind: 'python';
   /** Holds requirements.txt. */
@@ -52,7 +63,7 @@ export interface SystemRecipe {
 }
 
 /** `seconds`: how long the first installation takes on two idle processors, for the progress line. */
-export type InstalledRecipe = GoRecipe | PythonRecipe | MavenRecipe | NpmRecipe;
+export type InstalledRecipe = GoRecipe | GoFilesRecipe | PythonRecipe | MavenRecipe | NpmRecipe;
 export type Recipe = InstalledRecipe | SystemRecipe;
 
 export interface Tool<R extends Recipe = Recipe> {

@@ -13,6 +13,20 @@ const RECIPES = {
   // The next minor version, for the suites that hold against both.
   'kubeadm-1.37': go('kubeadm-next', 'k8s.io/kubernetes/cmd/kubeadm', 55),
   kubelet: go('kubernetes', 'k8s.io/kubernetes/cmd/kubelet', 35, ['--version']),
+  // CustomResourceDefinitions: the core of Cluster API, its kubeadm providers, its AWS provider.
+  'cluster-api': {
+    kind: 'go-files',
+    folder: 'cluster-api',
+    modules: [
+      {
+        module: 'sigs.k8s.io/cluster-api',
+        folders: ['core', 'bootstrap/kubeadm', 'controlplane/kubeadm'].map((part) => `${part}/config/crd/bases`),
+      },
+      { module: 'sigs.k8s.io/cluster-api-provider-aws/v2', folders: ['config/crd/bases'] },
+    ],
+    suffix: '.yaml',
+    seconds: 3,
+  },
   zlint: go('zlint', 'github.com/zmap/zlint/v3/cmd/zlint', 20),
   helm: go('helm', 'helm.sh/helm/v4/cmd/helm', 90, ['version', '--template', '{{.Version}}']),
   // Without Prometheus' service discoveries, whose libraries would take most of the build.

@@ -18,6 +18,7 @@ export const testRooms: Readonly<Record<string, string>> = {
   'harness/fake-google': "Google's token service, IAM Credentials and Compute API, as strict as Google documents them",
   'harness/tpm': 'software TPMs, and their manufacturer',
   'harness/kubernetes': 'control planes, kubelets, and an API server in memory',
+  'harness/cluster-api': 'the definitions of Cluster API, and a script in place of its controllers',
   'harness/stack': 'relay, handlers and stores together, as processes or in one process',
   'harness/attestation': 'machines that attest, and what attests them',
   'harness/node': 'a node with kubelet-authenticator',

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../harness/processes/processes.ts';
@@ -123,6 +123,28 @@ describe('a build', () => {
   });
 });
 
+describe('files of Go modules', () => {
+  test('are copied into one folder, of the pinned versions', async () => {
+    writeModules();
+    const path = (await install(['cluster-api'])).installed.ready.get('cluster-api')!;
+    expect(readdirSync(path).toSorted()).toEqual(['cluster.x-k8s.io_machines.yaml', 'infrastructure_awsmachines.yaml']);
+    expect(builds()).toEqual([
+      expect.stringMatching(/^sigs\.k8s\.io\/cluster-api@v1\.\S+ sigs\.k8s\.io\/cluster-api-provider-aws\/v2@v2\.\S+$/),
+    ]);
+    expect((await install(['cluster-api'])).installed.ready.get('cluster-api')).toBe(path);
+    expect(builds()).toHaveLength(1);
+  });
+
+  test('are missing when a module is not the one of go.sum, and the reason is printed', async () => {
+    writeProgram('bin/go', `[ "$1" != env ] || { echo go1.26.0; exit; }\necho checksum mismatch >&2\nexit 1`);
+    const { installed } = await install(['cluster-api']);
+    expect(installed.missing.get('cluster-api')).toContain('checksum mismatch');
+    expect(existsSync(join(folder.path, 'cache'))).toBe(true);
+    writeModules();
+    expect((await install(['cluster-api'])).installed.missing.size).toBe(0);
+  });
+});
+
 /** On systems without a committed checksum nothing is downloaded. */
 describe.skipIf(releaseBinary('kubectl') === undefined)(
   'a release binary with another checksum than the committed one',
@@ -232,6 +254,30 @@ function writeCompiler(): void {
     done
   `;
   writeProgram('bin/go', script);
+}
+
+/** A Go that notes each download and has the modules of Cluster API in its cache. */
+function writeModules(): void {
+  const cache = join(folder.path, 'modules');
+  writeProgram(
+    'bin/go',
+    `case "$*" in
+      'env GOVERSION') echo go1.26.0 ;;
+      'env GOMODCACHE') echo ${cache} ;;
+      *) shift 2; echo "$@" >> ${folder.path}/builds ;;
+    esac`,
+  );
+  const [core, aws] = ['sigs.k8s.io/cluster-api', 'sigs.k8s.io/cluster-api-provider-aws/v2'].map((module) =>
+    join(cache, `${module}@v${pinnedVersion('cluster-api', module)}`),
+  );
+  for (const place of [
+    `${aws}`,
+    ...['core', 'bootstrap/kubeadm', 'controlplane/kubeadm'].map((each) => `${core}/${each}`),
+  ])
+    mkdirSync(join(place, 'config/crd/bases'), { recursive: true });
+  writeFileSync(`${core}/core/config/crd/bases/cluster.x-k8s.io_machines.yaml`, 'kind: CustomResourceDefinition');
+  writeFileSync(`${core}/core/config/crd/bases/OWNERS`, 'a file with another suffix');
+  writeFileSync(`${aws}/config/crd/bases/infrastructure_awsmachines.yaml`, 'kind: CustomResourceDefinition');
 }
 
 const builds = () => readFileSync(join(folder.path, 'builds'), 'utf8').trim().split('\n');

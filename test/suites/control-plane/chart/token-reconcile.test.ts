@@ -6,15 +6,15 @@ import { buildTokenReconcile, tokenReconcileIntruders, tokenReconcileName } from
 import type { Script } from '../../../../deploy/bundle.ts';
 import { generateBootstrapToken, secretOfToken } from '../../../../core/kubernetes/bootstrap-token.ts';
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
-import { installClusterApi, machine } from '../../../harness/kubernetes/cluster-api.ts';
-import { createObject, deleteObject } from '../../../harness/kubernetes/objects.ts';
+import { installClusterApi } from '../../../harness/cluster-api/definitions.ts';
+import { createCluster } from '../../../harness/cluster-api/machine-life.ts';
 import { isAllowed, type Right } from '../../../harness/kubernetes/rights.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { chart, example, examples, helm, namespace, objects, release, template } from './helm.ts';
 import type { PodSpec, Rendered } from './helm.ts';
 
-const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl', 'helm');
+const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl', 'helm', 'cluster-api');
 const values = { tokenReconcile: { enabled: true, image: { repository: 'registry.example.com/token-reconcile' } } };
 const plain = example('plain-manifests.yaml');
 const name = `${release}-token-reconcile`;
@@ -74,7 +74,8 @@ describe('the bundle', () => {
       const record = { token, description: '', usages: [], groups: [], owner, expires: Date.now() + 60_000 };
       await plane.admin.expectOk(secrets, { method: 'POST', body: secretOfToken(record) });
       await installClusterApi(plane);
-      await createObject(plane.admin, machine('m'));
+      const fleet = await createCluster(plane.admin, { name: 'prod' });
+      const m = await fleet.createMachine('m');
 
       const first = await runInPod(plane, folder.path, podOf(rendered).spec.containers[0]!.args);
       expect(first).toEqual({
@@ -87,15 +88,15 @@ describe('the bundle', () => {
       // A second Machine says that this is the cluster of both.
       const second = { ...record, token: generateBootstrapToken(random), owner: { ...owner, name: 'n' } };
       await plane.admin.expectOk(secrets, { method: 'POST', body: secretOfToken(second) });
-      await createObject(plane.admin, machine('n'));
-      await deleteObject(plane.admin, machine('m'));
+      const n = await fleet.createMachine('n');
+      await m.gone();
       expect(await runInPod(plane, folder.path)).toMatchObject({
         status: 0,
         stdout: expect.stringContaining('deleted: the machine is gone') as unknown,
       });
       expect((await plane.admin.request(`${secrets}/bootstrap-token-${token.id}`)).status).toBe(404);
       // With the last one gone it may as well be the wrong cluster: the token is left to expire.
-      await deleteObject(plane.admin, machine('n'));
+      await n.gone();
       expect(await runInPod(plane, folder.path)).toMatchObject({
         status: 4,
         stdout: expect.stringContaining('is it the right management cluster?') as unknown,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { join } from 'node:path';
-import { installClusterApi, machine, machinePool } from '../../../harness/kubernetes/cluster-api.ts';
+import { installClusterApi } from '../../../harness/cluster-api/definitions.ts';
+import { createCluster } from '../../../harness/cluster-api/machine-life.ts';
 import {
   clusterRole,
   clusterRoleBinding,
@@ -17,7 +18,14 @@ import { removeNodeFolders, runJoin, startKubeadmCluster } from './kubeadm-clust
 import type { KubeadmCluster } from './kubeadm-cluster.ts';
 import { startStranger } from './stranger.ts';
 
-const { skip } = await requireTools('etcd', 'kube-apiserver', 'kube-controller-manager', 'kubeadm', 'kubectl');
+const { skip } = await requireTools(
+  'etcd',
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kubeadm',
+  'kubectl',
+  'cluster-api',
+);
 
 const audience = '123456789012/eu-central-1/prod';
 const group = 'system:bootstrappers:kubeadm:default-node-token';
@@ -320,16 +328,22 @@ describe.skipIf(skip)('a cluster that kubeadm set up', () => {
     test('keeps a Machine’s token until its node is Ready, a pool’s for the pool’s life', async () => {
       await installClusterApi(cluster.plane);
       const node = (name: string): AnyObject => ({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
-      for (const object of [
-        machine('waits'),
-        machine('registered', { spec: { providerID: 'aws:///a/i-1' }, status: { nodeRef: { name: 'n-registered' } } }),
-        machine('ready', { spec: { providerID: 'aws:///a/i-2' }, status: { nodeRef: { name: 'n-ready' } } }),
-        machine('nameless', { status: { nodeRef: { name: 'n-ready' } } }),
-        machinePool('pool'),
-        node('n-registered'),
-        node('n-ready'),
-      ])
-        await createObject(cluster.plane.admin, object);
+      const fleet = await createCluster(cluster.plane.admin, { name: 'prod' });
+      const pool = await fleet.createPool('pool');
+      const machines = new Map(
+        await Promise.all(
+          ['waits', 'registered', 'ready', 'nameless', 'leaves'].map(
+            async (name) => [name, await fleet.createMachine(name)] as const,
+          ),
+        ),
+      );
+      for (const name of ['n-registered', 'n-ready']) await createObject(cluster.plane.admin, node(name));
+      await machines.get('registered')!.provisioned('aws:///a/i-1');
+      await machines.get('registered')!.joined('n-registered');
+      await machines.get('ready')!.provisioned('aws:///a/i-2');
+      await machines.get('ready')!.joined('n-ready');
+      await machines.get('nameless')!.joined('n-ready');
+      await machines.get('leaves')!.deleting();
       await cluster.plane.admin.expectOk('/api/v1/nodes/n-ready/status', {
         method: 'PATCH',
         headers: { 'content-type': 'application/merge-patch+json' },
@@ -341,6 +355,7 @@ describe.skipIf(skip)('a cluster that kubeadm set up', () => {
         registered: await made('--machine', 'registered', '--ttl', '10m'),
         ready: await made('--machine', 'ready', '--ttl', '10m'),
         nameless: await made('--machine', 'nameless', '--ttl', '10m'),
+        leaves: await made('--machine', 'leaves', '--ttl', '10m'),
         gone: await made('--machine', 'gone', '--ttl', '10m'),
         pool: await made('--pool', 'pool', '--ttl', '10m'),
         noPool: await made('--pool', 'none', '--ttl', '10m'),
@@ -357,6 +372,7 @@ describe.skipIf(skip)('a cluster that kubeadm set up', () => {
         registered: 'extended',
         ready: 'deleted',
         nameless: 'extended',
+        leaves: 'deleted',
         gone: 'deleted',
         pool: 'extended',
         noPool: 'deleted',
@@ -367,11 +383,11 @@ describe.skipIf(skip)('a cluster that kubeadm set up', () => {
         const left = Date.parse(value(await secret(ids[name]), 'expiration')) - Date.now();
         expect(Math.abs(left - hour)).toBeLessThan(60_000);
       }
-      for (const name of ['ready', 'gone', 'noPool'] as const) expect(await exists(ids[name])).toBe(false);
+      for (const name of ['ready', 'leaves', 'gone', 'noPool'] as const) expect(await exists(ids[name])).toBe(false);
       expect(await exists(ids.nobodys)).toBe(true);
 
       // The pool goes, and its tokens with it; the Machines are still there.
-      await deleteObject(cluster.plane.admin, machinePool('pool'));
+      await pool.gone();
       const later = await reconcile();
       expect([ids.pool, ids.fresh].map((id) => later.get(id)?.done)).toEqual(['deleted', 'deleted']);
     });
