@@ -105,6 +105,7 @@ const steps = [
   'attest: deny again',
   'attest: challenge',
   'attest: challenge again',
+  'fleet: the next machine of a name',
   'machine: answers',
   'machine: answers too late',
   'machine: answers twice',

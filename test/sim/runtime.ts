@@ -13,9 +13,16 @@ import type { Timeline } from '../harness/determinism/virtual-time.ts';
 /** When every simulation begins. */
 export const epoch = Date.UTC(2026, 0, 1);
 
-/** How likely each fault is at one call. Of a seed, until `until`. */
+/** Virtual milliseconds. */
+export interface FaultTime {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** How likely each fault is at one call of a seed, until `until` and again in each time of `later`. */
 export interface FaultRates {
   readonly until: number;
+  readonly later: readonly FaultTime[];
   readonly crash: number;
   readonly lost: number;
   readonly throttled: number;
@@ -59,7 +66,10 @@ export function createRuntime(random: Random, rates: FaultRates, telling: boolea
     random,
     timeline,
     rates,
-    troubled: () => timeline.now() < rates.until,
+    troubled() {
+      const now = timeline.now();
+      return now < rates.until || rates.later.some(({ from, to }) => from <= now && now < to);
+    },
     tell,
     count: (what) => count(counts, what),
     callRandom() {

@@ -5,12 +5,14 @@ import { createSimulatedAttestations } from './ports/attestations.ts';
 import { createAuthorizer } from './ports/authorizer.ts';
 import type { Counts } from './coverage.ts';
 import { createEndpoint } from './ports/endpoint.ts';
+import { createFleetPlan } from './fleet-plan.ts';
 import { createFunctions } from './ports/functions.ts';
 import { caNames, createScenario } from './scenario.ts';
 import type { InForce } from './scenario.ts';
 import { createOracle } from './oracle/oracle.ts';
 import { createSimulatedLedger } from './ports/ledger.ts';
 import { settleMachines } from './actors/machines.ts';
+import { settleFleet } from './actors/fleet.ts';
 import { settleOperator } from './actors/operator.ts';
 import { settleOwnSigner } from './actors/own-signer.ts';
 import { startUsers } from './actors/users.ts';
@@ -58,10 +60,12 @@ export async function simulate(
   { telling = false, counts = new Map() }: Watching = {},
 ): Promise<Outcome> {
   const random = createRandom(`seed ${seed}`);
-  const rates = ratesOf(random.stream('rates'));
+  const first = ratesOf(random.stream('rates'));
+  const fleet = createFleetPlan(random.stream('fleet'), first.until);
+  const rates: FaultRates = { ...first, later: fleet?.faults ?? [] };
   const runtime = createRuntime(random, rates, telling, counts);
   const scenario = createScenario(random.stream('house'), rates.until);
-  runtime.tell(() => `seed ${seed}: ${describe(rates)}; ${scenario.words}`);
+  runtime.tell(() => `seed ${seed}: ${describe(rates)}; ${scenario.words}${fleet === undefined ? '' : '; a fleet'}`);
   if (!scenario.leased) runtime.count('trouble: two leaders');
   if (rates.skew > 0) runtime.count(`trouble: clocks ${skewWords[rates.skew] ?? ''} off`);
 
@@ -118,6 +122,7 @@ export async function simulate(
     facts,
   });
   const machines = settleMachines(life('machines'));
+  const waiting = fleet === undefined ? () => [] : settleFleet(life('fleet'), fleet).waiting;
   startUsers(life('people'));
   settleOwnSigner(life('own signer'));
   settleOperator(life('operator'), machines);
@@ -127,16 +132,17 @@ export async function simulate(
     if (index > 0)
       runtime.timeline.after(rules.from, () => announceRules(rules, scenario.epochs[index - 1] ?? rules, runtime));
 
+  const endsAt = fleet?.endsAt ?? rates.until;
   let steps = 0;
   let over: number | undefined;
   while (runtime.failure === undefined && (await runtime.timeline.step())) {
     steps += 1;
-    if (runtime.troubled()) continue;
     const now = runtime.timeline.now();
-    const open = oracle.unfinished();
+    if (runtime.troubled() || now < endsAt) continue;
+    const open = [...oracle.unfinished(), ...waiting()];
     over = open.length > 0 ? undefined : (over ?? now);
     if (over !== undefined && now - over > afterwardsMilliseconds) break;
-    if (now - rates.until > quietMilliseconds || steps > mostSteps) runtime.fail(`does not end: ${open.join('; ')}`);
+    if (now - endsAt > quietMilliseconds || steps > mostSteps) runtime.fail(`does not end: ${open.join('; ')}`);
   }
   const objects = requests.objects();
   const issued = objects.filter(({ status }) => status['certificate'] !== undefined).length;
@@ -173,7 +179,7 @@ function announceRules({ cas, demands }: InForce, before: InForce, runtime: Runt
 }
 
 /** Some seeds have one kind of trouble, some have all of it, some little. */
-function ratesOf(random: Random): FaultRates {
+function ratesOf(random: Random): Omit<FaultRates, 'later'> {
   const rate = (most: number): number => (random.chance(0.35) ? 0 : most * random.next() ** 2);
   return {
     until: random.between(30_000, 120_000),
@@ -201,7 +207,8 @@ const skewWords: Readonly<Record<number, string>> = {
 };
 
 function describe(rates: FaultRates): string {
-  return Object.entries(rates)
-    .map(([name, rate]) => `${name} ${Number((rate as number).toFixed(3))}`)
+  const { later: _, ...numbers } = rates;
+  return Object.entries(numbers)
+    .map(([name, rate]) => `${name} ${Number(rate.toFixed(3))}`)
     .join(', ');
 }

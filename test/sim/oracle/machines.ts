@@ -80,6 +80,8 @@ export function createMachineOracle(bench: Bench): MachineOracle {
     if (record.nodeName !== truth.node) return broken(`${truth.what}: let in as ${record.nodeName}`);
     if (truth.evidence || truth.signerName === insecureSigner)
       if (truth.machine !== record.identity) return broken(`${truth.what}: let in as ${record.identity}`);
+    if (fact?.gone !== undefined && fact.gone < truth.createdAt)
+      return broken(`${truth.what}: let in, and the machine was terminated before it asked`);
     if (truth.evidence && scenario.listed && !wasListed(record.identity, process.startedAt))
       return broken(`${truth.what}: let in, and it was not on the list`);
     if (retire !== undefined) checkRetired(retire, record);

@@ -213,7 +213,7 @@ export function createOracle(judged: Judged): Oracle {
       const times = (tooLarge.get(key) ?? 0) + 1;
       tooLarge.set(key, times);
       // Minutes lie between two tries, and each new term of a replica tries once.
-      if (times > 8)
+      if (times > 8 + runtime.timeline.now() / 300_000)
         broken(`${writer.name} has asked the API server ${times} times to store more on ${name} than fits`);
     },
     crime: broken,

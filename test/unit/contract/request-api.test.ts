@@ -31,7 +31,7 @@ requestApiContract("the relay's simulated API server", async () => {
 
 requestApiContract('the simulator', async () => {
   const none = { until: 0, crash: 0, lost: 0, throttled: 0, late: 0, slow: 0, forbidden: 0, pause: 0, skew: 0 };
-  const rates = { ...none, duplicate: 0, watch: 0, staleList: 0 };
+  const rates = { ...none, later: [], duplicate: 0, watch: 0, staleList: 0 };
   const runtime = createRuntime(createRandom('contract'), rates, false, new Map());
   const events = { changed() {}, tooLarge() {}, reviewed() {}, crime() {} };
   const server = createRequests(runtime, events, () => true, 500);
