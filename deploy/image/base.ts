@@ -18,7 +18,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Architecture } from '../node.ts';
-import { fetchPackages } from './debian.ts';
+import { fetchPackages, type DebianPackage } from './debian.ts';
 import { layerOf, writeIn, type Layer } from './layer.ts';
 
 /** The libraries that Node is linked with, and what the C library loads to resolve names. */
@@ -44,8 +44,8 @@ const texts: Readonly<Record<string, string>> = {
   '/etc/nsswitch.conf': 'hosts: files dns\n',
 };
 
-export function baseLayer(architecture: Architecture): Promise<Layer> {
-  const packages = fetchPackages(architecture);
+export function baseLayer(pinned: readonly DebianPackage[], architecture: Architecture): Promise<Layer> {
+  const packages = fetchPackages(pinned, architecture);
   const label = packages.map(({ name, version }) => `${name}=${version}`).join(' ');
   return layerOf(`Debian packages: ${label}`, (folder) => {
     const work = mkdtempSync(join(tmpdir(), 'countersign-debian-'));

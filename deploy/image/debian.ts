@@ -40,14 +40,14 @@ export interface Fetched extends DebianPackage {
   readonly file: string;
 }
 
-export function pinnedPackages(architecture: Architecture): readonly DebianPackage[] {
-  const all = JSON.parse(readFileSync(pins, 'utf8')) as readonly DebianPackage[];
-  return all.filter((found) => found.architecture === debianArchitecture[architecture]);
+/** Of both architectures. `file`: JSON as in packages.json. */
+export function pinnedPackages(file = pins): readonly DebianPackage[] {
+  return JSON.parse(readFileSync(file, 'utf8')) as readonly DebianPackage[];
 }
 
-/** With their files, from the cache or from the mirror of this machine's apt. */
-export function fetchPackages(architecture: Architecture): readonly Fetched[] {
-  const packages = pinnedPackages(architecture);
+/** Those of one architecture with their files, from the cache or from the mirror of this machine's apt. */
+export function fetchPackages(all: readonly DebianPackage[], architecture: Architecture): readonly Fetched[] {
+  const packages = all.filter((found) => found.architecture === debianArchitecture[architecture]);
   const cache = join(cacheFolder(), 'debian');
   mkdirSync(cache, { recursive: true });
   const missing = packages.filter(({ sha256 }) => !existsSync(join(cache, `${sha256}.deb`)));
@@ -57,13 +57,13 @@ export function fetchPackages(architecture: Architecture): readonly Fetched[] {
         apt('apt-get', ['download', ...missing.map(({ name, version }) => `${name}=${version}`)]);
       } catch (error) {
         const hint = 'If Debian has replaced a version, pin its successor: npm run package:images -- --update-base';
-        throw new Error(`apt could not fetch the packages of packages.json. ${hint}\n${text(error)}`, { cause: error });
+        throw new Error(`apt could not fetch the pinned packages. ${hint}\n${text(error)}`, { cause: error });
       }
       const files = readdirSync(folder).filter((name) => name.endsWith('.deb'));
       for (const { name, sha256 } of missing) {
         const file = join(folder, files.find((found) => found.startsWith(`${name}_`)) ?? name);
         const hash = createHash('sha256').update(readFileSync(file)).digest('hex');
-        if (hash !== sha256) throw new Error(`${name} has SHA-256 ${hash}; packages.json has ${sha256}`);
+        if (hash !== sha256) throw new Error(`${name} has SHA-256 ${hash}; ${sha256} is pinned`);
         // A file with its final name is complete. The folder may be on another disk than the cache.
         const temporary = join(cache, `${sha256}.${process.pid}`);
         copyFileSync(file, temporary);
@@ -73,9 +73,13 @@ export function fetchPackages(architecture: Architecture): readonly Fetched[] {
   return packages.map((found) => ({ ...found, file: join(cache, `${found.sha256}.deb`) }));
 }
 
-/** Pins what Debian offers today. */
 export function updatePins(): void {
-  const found = architectures.flatMap((architecture) => {
+  writeFileSync(pins, `${JSON.stringify(offeredPackages(), undefined, 2)}\n`);
+}
+
+/** What Debian offers today, for both architectures. */
+export function offeredPackages(): readonly DebianPackage[] {
+  return architectures.flatMap((architecture) => {
     const shown = withApt(architecture, (apt) => apt('apt-cache', ['show', '--no-all-versions', ...names]));
     return names.map((name): DebianPackage => {
       const control = shown.split('\n\n').find((part) => part.startsWith(`Package: ${name}\n`));
@@ -86,7 +90,6 @@ export function updatePins(): void {
       return { name, version, architecture: debianArchitecture[architecture], sha256 };
     });
   });
-  writeFileSync(pins, `${JSON.stringify(found, undefined, 2)}\n`);
 }
 
 type Apt = (program: 'apt-get' | 'apt-cache', args: readonly string[]) => string;

@@ -9,7 +9,7 @@ import { version } from '../../core/version.ts';
 import { root } from '../bundle.ts';
 import { pinnedNode, type Architecture } from '../node.ts';
 import { baseLayer } from './base.ts';
-import { debianArchitecture } from './debian.ts';
+import { debianArchitecture, pinnedPackages, type DebianPackage } from './debian.ts';
 import { nodePath, processOf, programFolder, type Image } from './images.ts';
 import { digestOf, layerOf, writeIn, type Layer } from './layer.ts';
 
@@ -39,18 +39,20 @@ export async function buildImages(
   options: {
     readonly images: readonly Image[];
     readonly architectures: readonly Architecture[];
+    /** Absent: those of packages.json. */
+    readonly packages?: readonly DebianPackage[];
     readonly progress?: (line: string) => void;
   },
 ): Promise<ReadonlyMap<string, MadeImage>> {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(join(out, 'blobs/sha256'), { recursive: true });
   const work = mkdtempSync(join(tmpdir(), 'countersign-image-'));
-  const say = options.progress ?? (() => undefined);
+  const { packages = pinnedPackages(), progress: say = () => undefined } = options;
   try {
     const shared = new Map<Architecture, readonly Layer[]>();
     for (const architecture of options.architectures) {
       say(`Debian's libraries and Node for ${architecture}`);
-      shared.set(architecture, [await baseLayer(architecture), await nodeLayer(architecture)]);
+      shared.set(architecture, [await baseLayer(packages, architecture), await nodeLayer(architecture)]);
     }
     const indexes: Descriptor[] = [];
     const made = new Map<string, MadeImage>();

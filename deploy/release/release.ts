@@ -8,7 +8,7 @@ import { measured, writeSums, type Built } from '../built.ts';
 import type { Script } from '../bundle.ts';
 import { buildCli, buildCliScript, packCli } from '../cli/build.ts';
 import { buildExecutable } from '../executable.ts';
-import { pinnedPackages } from '../image/debian.ts';
+import type { DebianPackage } from '../image/debian.ts';
 import { images } from '../image/images.ts';
 import { buildImages } from '../image/layout.ts';
 import { architectures, pinnedNode, type Architecture } from '../node.ts';
@@ -19,6 +19,8 @@ import { partOf, softwareBillOfMaterials, type Part } from './sbom.ts';
 export interface Release {
   /** Where the files of this version will be, and the project's page: for the manifest of krew. Without it there is none. */
   readonly published?: { readonly downloads: string; readonly homepage: string };
+  /** Of the images. */
+  readonly debian: readonly DebianPackage[];
   readonly progress: (line: string) => void;
 }
 
@@ -29,7 +31,7 @@ export interface Released {
 }
 
 /** Replaces `out`. The same commit gives the same bytes. */
-export async function makeRelease(out: string, { published, progress }: Release): Promise<Released> {
+export async function makeRelease(out: string, { published, debian, progress }: Release): Promise<Released> {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
   const work = mkdtempSync(join(tmpdir(), 'countersign-release-'));
@@ -70,15 +72,19 @@ export async function makeRelease(out: string, { published, progress }: Release)
     keep(measured(script), { packages: authenticator.packages });
 
     const layout = join(work, 'images');
-    const made = await buildImages(layout, { images: Object.values(images), architectures, progress });
+    const made = await buildImages(layout, {
+      images: Object.values(images),
+      architectures,
+      packages: debian,
+      progress,
+    });
     const contained = [...made].map(([name, { digest, packages }]): Part => {
-      const [nodes, debian] = [architectures.map(pinnedNode), architectures.flatMap(pinnedPackages)];
       return {
         name: `image ${name}`,
         type: 'container',
         sha256: digest.replace('sha256:', ''),
         packages,
-        nodes,
+        nodes: architectures.map(pinnedNode),
         debian,
       };
     });

@@ -2,7 +2,7 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { hasDebianMirror } from '../../../deploy/image/debian.ts';
+import { hasDebianMirror, offeredPackages, pinnedPackages } from '../../../deploy/image/debian.ts';
 import { startOnFreePort } from '../../harness/kubernetes/control-plane-servers.ts';
 import { startProcess, waitUntilReady, type RunningProcess } from '../../harness/processes/processes.ts';
 import { toolPath } from '../../tools/tools.ts';
@@ -12,6 +12,24 @@ export function noDebian(): boolean {
   if (hasDebianMirror()) return false;
   console.warn('Skipped: images are made on Debian, with apt');
   return true;
+}
+
+/**
+ * A file like packages.json, with the versions of today's mirror where it does not offer the pinned one any more: Debian replaces
+ * packages at any time, and that is no fault of the program under test.
+ */
+export function availablePackages(folder: string): string {
+  const pinned = pinnedPackages();
+  const packages = offeredPackages().map(
+    (offered) =>
+      pinned.find(
+        ({ name, architecture, version }) =>
+          name === offered.name && architecture === offered.architecture && version === offered.version,
+      ) ?? offered,
+  );
+  const file = join(folder, 'packages.json');
+  writeFileSync(file, JSON.stringify(packages));
+  return file;
 }
 
 export interface Registry {

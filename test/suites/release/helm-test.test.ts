@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { images, type Image } from '../../../deploy/image/images.ts';
+import { pinnedPackages } from '../../../deploy/image/debian.ts';
 import { buildImages } from '../../../deploy/image/layout.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/kubernetes/control-plane.ts';
 import { leftovers, requireKubelet, startMachine, type Machine } from '../../harness/kubernetes/kubelet.ts';
@@ -17,7 +18,7 @@ import { installRelay, startDevServer, startRelay, type DevServer, type Relay } 
 import { eventually } from '../../harness/stack/requests.ts';
 import { chart, example, helm, objects, podTemplate, release, template } from '../control-plane/chart/helm.ts';
 import { isReady } from '../node/kubelet/node.ts';
-import { noDebian } from './containers.ts';
+import { availablePackages, noDebian } from './containers.ts';
 
 const { skip } = await requireKubelet('helm', 'containerd');
 
@@ -49,6 +50,7 @@ describe.skipIf(skip || noDebian())('helm test on a node', () => {
     await buildImages(layout, {
       images: [images.relay, sandbox],
       architectures: [process.arch === 'arm64' ? 'arm64' : 'x64'],
+      packages: pinnedPackages(availablePackages(folder.path)),
     });
     const archive = join(folder.path, 'images.tar');
     await promisify(execFile)('tar', ['-cf', archive, '-C', layout, '.']);

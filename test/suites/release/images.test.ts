@@ -7,10 +7,12 @@ import { buildAuthenticator } from '../../../deploy/authenticator/build.ts';
 import { buildCliScript } from '../../../deploy/cli/build.ts';
 import { buildExecutable } from '../../../deploy/executable.ts';
 import { entrypointOf, images, processOf } from '../../../deploy/image/images.ts';
+import { pinnedPackages, type DebianPackage } from '../../../deploy/image/debian.ts';
 import { buildImages, type MadeImage } from '../../../deploy/image/layout.ts';
 import { temporaryFolder } from '../../harness/processes/processes.ts';
 import { requireTools, toolPath } from '../../tools/tools.ts';
 import {
+  availablePackages,
   must,
   noDebian,
   run,
@@ -35,11 +37,13 @@ describe.skipIf(skip || noDebian())('the images', () => {
   const folder = temporaryFolder('images');
   const layout = join(folder.path, 'images');
   let made: ReadonlyMap<string, MadeImage>;
+  let packages: readonly DebianPackage[];
   let registry: Registry;
   let containerd: Containerd;
   const reference = (name: string): string => `${registry.host}/countersign/${name}:${version}`;
   beforeAll(async () => {
-    made = await buildImages(layout, { images: Object.values(images), architectures: ['x64', 'arm64'] });
+    packages = pinnedPackages(availablePackages(folder.path));
+    made = await buildImages(layout, { images: Object.values(images), architectures: ['x64', 'arm64'], packages });
     writeFileSync(join(folder.path, 'hosts'), '192.0.2.7 endpoint.example.com\n');
     registry = await startRegistry(folder.path);
     containerd = await startContainerd(folder.path);
@@ -65,6 +69,7 @@ describe.skipIf(skip || noDebian())('the images', () => {
     const again = await buildImages(join(folder.path, 'again'), {
       images: [images.relay],
       architectures: ['x64', 'arm64'],
+      packages,
     });
     expect(again.get('watch-relay')?.digest).toBe(made.get('watch-relay')?.digest);
   });

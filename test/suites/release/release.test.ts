@@ -8,7 +8,7 @@ import { version } from '../../../core/version.ts';
 import { temporaryFolder } from '../../harness/processes/processes.ts';
 import { requireTools, toolPath } from '../../tools/tools.ts';
 import { chart, example, examples, helm } from '../control-plane/chart/helm.ts';
-import { must, noDebian, run, startRegistry, type Ran, type Registry } from './containers.ts';
+import { availablePackages, must, noDebian, run, startRegistry, type Ran, type Registry } from './containers.ts';
 import { problemsOf } from './cyclonedx.ts';
 
 const { skip } = await requireTools('crane', 'cyclonedx', 'helm', 'skopeo');
@@ -22,12 +22,23 @@ describe.skipIf(skip || noDebian())('a release', () => {
   const out = join(folder.path, 'release');
   const downloads = `https://example.com/releases/v${version}`;
   let made: Ran;
+  let packages: string;
   let registry: Registry;
   const release = (place: string): Promise<Ran> => {
-    const flags = ['--out', place, '--downloads', downloads, '--homepage', 'https://example.com'];
+    const flags = [
+      '--out',
+      place,
+      '--downloads',
+      downloads,
+      '--homepage',
+      'https://example.com',
+      '--packages',
+      packages,
+    ];
     return run(process.execPath, [join(root, 'deploy/release/main.ts'), ...flags]);
   };
   beforeAll(async () => {
+    packages = availablePackages(folder.path);
     made = await release(folder.path);
     registry = await startRegistry(folder.path);
   }, patience);
@@ -37,7 +48,7 @@ describe.skipIf(skip || noDebian())('a release', () => {
   });
 
   test('is made by one command, and SHA256SUMS has every other file', async () => {
-    expect(made).toMatchObject({ code: 0 });
+    expect(made, made.stderr).toMatchObject({ code: 0 });
     const sums = readFileSync(join(out, 'SHA256SUMS'), 'utf8').trimEnd().split('\n');
     const listed = sums.map((line) => line.split('  ')[1] ?? '');
     expect([...listed, 'SHA256SUMS'].toSorted()).toEqual(readdirSync(out).toSorted());

@@ -32,7 +32,7 @@ describe('the SBOM', () => {
         type: 'container',
         sha256: script.sha256,
         nodes: [pinnedNode('x64')],
-        debian: pinnedPackages('x64'),
+        debian: pinnedPackages().filter(({ architecture }) => architecture === 'amd64'),
         parts: ['program.cjs'],
       },
     ];
