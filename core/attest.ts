@@ -7,7 +7,7 @@
  */
 import { admit } from './attestation/admission.ts';
 import type { Admission } from './attestation/admission.ts';
-import type { AttestContext, AttestQuestion } from './attestation/attest-question.ts';
+import type { AttestQuestion } from './attestation/attest-question.ts';
 import type { AttestationProvider } from './attestation/evidence/provider.ts';
 import { examineEvidence } from './attestation/examine-evidence.ts';
 import type { EvidenceResult } from './attestation/examine-evidence.ts';
@@ -25,6 +25,7 @@ import type { ProfileAttestation } from './policy/profile.ts';
 import type { AttestationStore, RefusalWindow, Verdict } from './ports/attestation-store.ts';
 import { LaterError, MisconfigurationError, ThrottledError } from './ports/errors.ts';
 import type { Instant } from './ports/instant.ts';
+import type { AttestContext } from './ports/signing-endpoint.ts';
 import { readAndCheckRequest } from './read-and-check-request.ts';
 
 export interface AttestPorts {
@@ -135,6 +136,9 @@ async function decideAndRecord(
     if (observed !== undefined && !(await ports.store.observe(observed))) continue;
     if (admission.kind === 'later') throw admission.error;
     const verdict = verdictOf(question, digest, evidence, admission);
+    // Not stored: many machines repeat it for minutes. Not counted: other machines have the same bootstrap token.
+    if (admission.kind === 'refused' && admission.transient === true)
+      return answer(verdict, question.wanted.mode, false);
     const claim = admission.kind === 'admitted' ? admission.claim : nothingClaimed;
     const write = await ports.store.claim({ ...claim, verdict }, question.now);
     // Irreversible: the evidence is spent, the machine has the node name, and the verdict is stored; all or nothing.

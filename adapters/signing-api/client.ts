@@ -7,6 +7,7 @@ import type { Result } from '../../core/outcome/result.ts';
 import type { SigningEndpoint } from '../../core/ports/signing-endpoint.ts';
 import { exchange, wholeAnswer } from '../http/exchange.ts';
 import type { ForwardProxy } from '../http/proxy.ts';
+import { encodeContext } from './context.ts';
 import { interpretAttest, interpretSign } from './answers.ts';
 import type { WholeAnswer } from '../http/exchange.ts';
 
@@ -110,7 +111,9 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & {
       return answer.ok ? interpretSign(answer.value) : { kind: 'unauthorized', message: answer.problem };
     },
     async attest(request, context, signal) {
-      const answer = await post(attestUrl, { request, ...(context === undefined ? {} : { context }) }, signal);
+      const encoded = encodeContext(context);
+      const call = { request, ...(encoded === undefined ? {} : { context: encoded }) };
+      const answer = await post(attestUrl, call, signal);
       return answer.ok ? interpretAttest(answer.value) : { kind: 'unauthorized', message: answer.problem };
     },
     revoked: connection('revoked'),

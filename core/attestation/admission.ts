@@ -10,6 +10,7 @@ import { nodeUserPrefix } from '../policy/in-tree-rules.ts';
 import type { AttestationStore, IdentityRecord, LookupResult } from '../ports/attestation-store.ts';
 import type { AttestQuestion } from './attest-question.ts';
 import { checkMachine } from './check-machine.ts';
+import { checkObjects, objectOf } from './cluster-api/check-objects.ts';
 import { firstUseClaim, servingClaim, spentEvidence } from './claims.ts';
 import type { AdmissionClaim } from './claims.ts';
 import { later, refusalOf, refuse } from './declined.ts';
@@ -78,6 +79,10 @@ async function admitNode(question: AttestQuestion, evidence: Evidence, ports: Ad
   });
   if (firstUse.kind === 'refused') return firstUse;
 
+  // Does a Machine of Cluster API stand behind this machine, if one must?
+  const noObject = checkObjects(question, provider.name);
+  if (noObject !== undefined) return noObject;
+
   // The platform is asked last, so that a refusal or delay above costs no call.
   const handOver = handOverOf(firstUse, question, provider, ports.providers);
   const early = checkUses(records.identity, question) ?? handOver?.tooEarly;
@@ -122,6 +127,8 @@ async function admitServing(
   const registered = checkRegistered(question, examined === undefined ? records.holder : records.identity);
   if (!registered.ok) return registered.problem;
   const record = registered.value;
+  const noObject = checkObjects(question, evidence.kind === 'evidence' ? evidence.provider.name : registrarOf(record));
+  if (noObject !== undefined) return noObject;
 
   // How does the platform describe the machine?
   const described = await describe(question, evidence, record, ports.providers);
@@ -142,7 +149,7 @@ async function admitServing(
       machine,
       addressRanges: question.settings.addressRanges,
       holders,
-      ...(question.context.machine?.addresses === undefined ? {} : { only: question.context.machine.addresses }),
+      only: objectOf(question)?.addresses ?? [],
     }),
   );
   if (foreign !== undefined) return foreign;

@@ -2,16 +2,7 @@ import type { ClusterAttestation } from '../configuration/model/attestation.ts';
 import type { ProfileAttestation } from '../policy/profile.ts';
 import type { CertificateRequest } from '../x509/model.ts';
 import type { Instant } from '../ports/instant.ts';
-
-/** What the caller adds to the request, such as a Cluster API Machine. It can only restrict what is allowed. */
-export interface AttestContext {
-  readonly machine?: {
-    readonly nodeName?: string;
-    readonly providerId?: string;
-    /** IP addresses in canonical text and DNS names. */
-    readonly addresses?: readonly string[];
-  };
-}
+import type { AttestContext } from '../ports/signing-endpoint.ts';
 
 /** One request that needs attestation, and everything that the decision depends on. */
 export interface AttestQuestion {
@@ -29,6 +20,7 @@ export interface AttestQuestion {
   readonly nodeName: string;
   /** Hex. */
   readonly spkiSha256: string;
+  /** Not trusted: it can only restrict what is allowed. */
   readonly context: AttestContext;
   readonly now: Instant;
 }

@@ -1,17 +1,15 @@
-/** Does the platform's description of the machine agree with the request and its caller? */
+/** Does the platform's description of the machine agree with the request, and with its Machine object? */
 import { violation } from '../outcome/outcome.ts';
 import type { Violation } from '../outcome/outcome.ts';
 import { quoted } from '../outcome/printable-text.ts';
 import { nameMatches } from '../policy/patterns.ts';
 import { providerIdType } from '../x509/certificate-request.ts';
 import type { AttestQuestion } from './attest-question.ts';
+import { objectOf } from './cluster-api/check-objects.ts';
 import type { Machine } from './evidence/provider.ts';
 
-export function checkMachine(
-  { request, nodeName, context }: AttestQuestion,
-  machine: Machine,
-  identity: string,
-): readonly Violation[] {
+export function checkMachine(question: AttestQuestion, machine: Machine, identity: string): readonly Violation[] {
+  const { request, nodeName } = question;
   if (machine.identity !== identity) throw new Error('the provider describes another machine than it examined');
   const violations: Violation[] = [];
   if (!machine.nodeNames.some((pattern) => nameMatches(pattern, nodeName)))
@@ -22,8 +20,11 @@ export function checkMachine(
     violations.push(violation('AttestationInvalid', `the request lacks the provider ID extension (${providerIdType})`));
   else if (request.evidence.length > 0 && sent !== machine.providerId)
     violations.push(violation('AttestationInvalid', `the provider ID extension must be ${quoted(machine.providerId)}`));
-  const { providerId = machine.providerId, nodeName: called = nodeName } = context.machine ?? {};
-  if (providerId !== machine.providerId || called !== nodeName)
-    violations.push(violation('IdentityNotAllowed', 'the Machine object is about another machine'));
+  const object = objectOf(question);
+  if (object !== undefined && object.providerId !== machine.providerId) {
+    const about = `${object.kind} ${quoted(`${object.namespace}/${object.name}`)}`;
+    const message = `${about} has provider ID ${quoted(object.providerId)}, and the machine is ${quoted(machine.providerId)}`;
+    violations.push(violation('MachineMismatch', message));
+  }
   return violations;
 }

@@ -14,6 +14,8 @@ export interface Refused extends Observed {
   readonly kind: 'refused';
   readonly violations: Violations;
   readonly annotations?: Readonly<Record<string, string>>;
+  /** Usually over within minutes, and decided before the platform was asked: attest neither stores nor counts it. */
+  readonly transient?: true;
 }
 
 /** Temporary: the same request may be admitted later. */

@@ -7,7 +7,7 @@ import type { Machine } from './evidence/provider.ts';
 import type { SubjectAltNames } from '../x509/model.ts';
 import { violation } from '../outcome/outcome.ts';
 import type { Violation } from '../outcome/outcome.ts';
-import { isInRanges } from '../policy/patterns.ts';
+import { canonicalAddress, isInRanges } from '../policy/patterns.ts';
 import type { AddressRange } from '../policy/patterns.ts';
 import { atMost, quoted } from '../outcome/printable-text.ts';
 
@@ -19,8 +19,8 @@ export interface NamesQuestion {
   readonly addressRanges: readonly AddressRange[];
   /** For each address in the ranges, the identity that requested it first. */
   readonly holders: ReadonlyMap<string, string>;
-  /** The addresses of the Cluster API Machine that the caller sent; they can only narrow what is allowed. */
-  readonly only?: readonly string[];
+  /** Addresses and DNS names of the Machine of Cluster API; they can only narrow what is allowed. Empty: it lists none. */
+  readonly only: readonly string[];
 }
 
 /** The requested addresses in the operator's ranges: each belongs to the machine that requested it first. */
@@ -41,15 +41,18 @@ export function checkNames(question: NamesQuestion): readonly Violation[] {
 }
 
 function ownsAddress({ machine, addressRanges, holders, only }: NamesQuestion, address: string): boolean {
-  if (only !== undefined && !only.includes(address)) return false;
   // An address that the platform gave this machine belongs to it, even if an API server listens on it.
-  if (machine.addresses.includes(address)) return true;
+  if (machine.addresses.includes(address) && lists(only, address)) return true;
   return isInRanges(addressRanges, address) && (holders.get(address) ?? machine.identity) === machine.identity;
 }
 
 function ownsName({ nodeName, machine, only }: NamesQuestion, name: string): boolean {
   const asked = name.toLowerCase();
-  if (only !== undefined && asked !== nodeName && !only.some((other) => other.toLowerCase() === asked)) return false;
   // The node name belongs to the machine since its first use, which the claim of this request checks again.
-  return asked === nodeName || machine.dnsNames.includes(asked);
+  return asked === nodeName || (machine.dnsNames.includes(asked) && lists(only, asked));
+}
+
+/** The API server keeps the addresses of a Machine as they were written: IPv6 may be in any form, names in capitals. */
+function lists(only: readonly string[], name: string): boolean {
+  return only.length === 0 || only.some((other) => (canonicalAddress(other) ?? other.toLowerCase()) === name);
 }

@@ -14,7 +14,7 @@ import { otherFile } from './other-file.ts';
 import { offsetOf, pathText, problemList } from './problem-list.ts';
 import type { Problem, ProblemList } from './problem-list.ts';
 import { readableRest } from './readable-rest.ts';
-import { checkAudiences } from './resolve/attestation.ts';
+import { checkAudiences, checkClusterObjects } from './resolve/attestation.ts';
 import { checkCallerRoles } from './resolve/caller-roles.ts';
 import { resolveCa } from './resolve/ca.ts';
 import { resolveCluster, withDefaults } from './resolve/cluster.ts';
@@ -109,6 +109,7 @@ function resolve({ defaults = {}, clusters: written }: WrittenFile, toDeploy: bo
     checkCallerRoles(input, at(name));
   }
   checkAudiences(clusters, at);
+  checkClusterObjects(clusters, at);
   if (toDeploy) checkDeployments(clusters, deployments, at);
   return { clusters, deployments };
 }

@@ -34,6 +34,13 @@ export const refusalCodes = [
   'TofuNodeTaken', // the node name belongs to another machine
   'Revoked', // the machine's record ended or changed since the verdict
   'KeyReused', // this key was certified before, and the profile demands fresh keys
+  'MachineNotFound', // no Machine or MachinePool of Cluster API has this provider ID, or the caller did not look
+  'MachineNotReady', // the Machine has no bootstrap data yet
+  'MachineAmbiguous', // several Machines have this provider ID
+  'MachineDeleting', // the Machine or its Cluster is being deleted
+  'MachineOfOtherCluster', // the Machine belongs to another Cluster
+  'MachineMismatch', // the Machine is about another machine or node than the evidence
+  'AttestorNotAuthorized', // the Cluster object does not authorize the provider of the evidence
   'NameNotOwned', // an address or DNS name that does not belong to the machine
 ] as const;
 export type RefusalCode = (typeof refusalCodes)[number];

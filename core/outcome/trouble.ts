@@ -38,6 +38,13 @@ const refusals: Readonly<Record<RefusalCode, 'unexpected-refusals' | 'many-refus
   TofuNodeTaken: 'unexpected-refusals',
   Revoked: 'unexpected-refusals',
   KeyReused: 'many-refusals',
+  MachineNotFound: 'many-refusals',
+  MachineNotReady: 'many-refusals',
+  MachineAmbiguous: 'unexpected-refusals',
+  MachineDeleting: 'many-refusals',
+  MachineOfOtherCluster: 'unexpected-refusals',
+  MachineMismatch: 'unexpected-refusals',
+  AttestorNotAuthorized: 'many-refusals',
   NameNotOwned: 'unexpected-refusals',
 };
 

@@ -9,7 +9,54 @@ import type { JsonObject } from './kubernetes-api.ts';
 export interface SigningEndpoint {
   sign(object: JsonObject, signal: AbortSignal): Promise<SignAnswer>;
   /** Whether the request may be approved. `context` is not trusted: it can only cause a stricter answer. */
-  attest(object: JsonObject, context: JsonObject | undefined, signal: AbortSignal): Promise<AttestAnswer>;
+  attest(object: JsonObject, context: AttestContext | undefined, signal: AbortSignal): Promise<AttestAnswer>;
+}
+
+/** What the caller of attest looked up about the machine of a request. */
+export interface AttestContext {
+  /** Absent: the caller did not look. */
+  readonly clusterApi?: ClusterApiContext;
+}
+
+/** The objects of a management cluster of Cluster API that belong to one request. */
+export interface ClusterApiContext {
+  /**
+   * Every Machine and MachinePool with the provider ID of the request, of all Clusters; at most `mostMachines`. For a request
+   * without a provider ID (a stock kubelet's serving request): with the provider ID of its Node object, or whose nodeRef is
+   * its node.
+   */
+  readonly machines: readonly MachineObject[];
+  /** The configured Cluster object. Absent: it does not exist. */
+  readonly cluster?: ClusterObject;
+}
+
+export const mostMachines = 8;
+
+/** A Machine or a MachinePool (cluster.x-k8s.io/v1beta2). */
+export interface MachineObject {
+  readonly kind: 'Machine' | 'MachinePool';
+  readonly namespace: string;
+  readonly name: string;
+  /** `spec.clusterName`. */
+  readonly clusterName: string;
+  /** `spec.providerID` of a Machine. Of a MachinePool: the entry of `spec.providerIDList` by which it was found. */
+  readonly providerId: string;
+  /** Name of the Node in `status.nodeRef`. A MachinePool does not tell which Node has which provider ID. */
+  readonly nodeName?: string;
+  /** The condition `BootstrapConfigReady` is True; if absent, `status.initialization.bootstrapDataSecretCreated`. */
+  readonly bootstrapReady: boolean;
+  /** Whether it has a deletionTimestamp. */
+  readonly deleting: boolean;
+  /** Addresses and DNS names in `status.addresses` of a Machine. Absent or empty: it lists none yet. */
+  readonly addresses?: readonly string[];
+}
+
+/** The Cluster object. Its fields come from `spec.security`, or from the annotations `cluster.x-k8s.io/…`. */
+export interface ClusterObject {
+  /** Whether it has a deletionTimestamp. */
+  readonly deleting: boolean;
+  readonly kubeletAuthentication?: boolean;
+  readonly authorizedAttestors?: readonly string[];
 }
 
 /** No answer of the function, or only a temporary one. Never final for a request. */

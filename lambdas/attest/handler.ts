@@ -4,7 +4,6 @@
  */
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
-import type { AttestContext } from '../../core/attestation/attest-question.ts';
 import { attest, evidenceAnnotation } from '../../core/attest.ts';
 import type { AttestOutcome, AttestPorts } from '../../core/attest.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
@@ -13,6 +12,7 @@ import { isObject } from '../../core/encoding/json-object.ts';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { AttestContext } from '../../core/ports/signing-endpoint.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { errorAnswer, rejected, signAnswer, verdictAnswer, wrongContentType } from '../../adapters/lambda/answers.ts';
 import { attestCallAnswer } from '../../adapters/lambda/attest-call.ts';
@@ -131,7 +131,7 @@ interface CallProblem {
   readonly json?: unknown;
 }
 
-/** `{"request": <CertificateSigningRequest>, "context"?: {"machine"?: …}}`, and nothing else. */
+/** `{"request": <CertificateSigningRequest>, "context"?: {"clusterApi"?: …}}`, and nothing else. */
 function decodeCall(bytes: Uint8Array): Result<Call, CallProblem> {
   const body = decodeBody(bytes, maxCallBytes);
   if (!body.ok) return body;

@@ -128,10 +128,42 @@ export interface ClusterAttestation {
   readonly retireTerminated?: boolean;
 
   /**
+   * Objects that must stand behind each machine, besides its evidence. `clusterApi`: a Machine or MachinePool of
+   * Cluster API, which the relay looks up. See docs/cluster-api.md.
+   *
+   * @default - none
+   */
+  readonly machines?: 'clusterApi';
+
+  /**
+   * The Cluster object whose Machines may join. With `machines: clusterApi` only.
+   *
+   * @default - the defaults of its properties
+   */
+  readonly clusterApi?: ClusterApiReference;
+
+  /**
    * Addresses that no platform knows of (VIPs, secondary networks): CIDR blocks. Each belongs to the machine that
    * asks first.
    *
    * @default - none
    */
   readonly addressRanges?: readonly string[];
+}
+
+/** The Cluster object of Cluster API whose Machines may join. */
+export interface ClusterApiReference {
+  /**
+   * Name of the Cluster object.
+   *
+   * @default - the name of this cluster
+   */
+  readonly cluster?: string;
+
+  /**
+   * Namespace of the Cluster object and its Machines.
+   *
+   * @default - default
+   */
+  readonly namespace?: string;
 }

@@ -43,6 +43,7 @@ const interfaces: Readonly<Record<string, readonly [name: string, text: string]>
   'attestation.gce-vtpm': ['GceVtpmAttestation', 'Which Shielded VMs of Google may join.'],
   'attestation.gce-vtpm.federation': ['GoogleFederation', 'How the attest function logs in to Google.'],
   'attestation.gce-vtpm.instances.*': ['PinnedVm', 'A VM whose signing key the operator vouches for.'],
+  'attestation.clusterApi': ['ClusterApiReference', 'The Cluster object of Cluster API whose Machines may join.'],
   'profiles.*.attestation.pcrs': ['PcrPolicy', 'What the platform configuration registers of a TPM must hold.'],
   kubeadm: ['KubeadmProps', 'The certificates of kubeadm’s control plane that operators may have signed.'],
   'kubeadm.cas': ['KubeadmCas', 'The CAs by what they sign for kubeadm’s control plane.'],
@@ -81,6 +82,7 @@ const ownDefaults: Readonly<Record<string, string>> = {
   'profiles.*.subject.organizations': 'as for `commonNames`',
   'profiles.*.sans': ofProperties,
   'attestation.aws.instance': ofProperties,
+  'attestation.clusterApi': ofProperties,
   limits: ofProperties,
   'limits.throttle': `${ofProperties}, where the endpoint can throttle`,
   alarms: ofProperties,
@@ -142,7 +144,7 @@ function fileOf(path: string): string {
   if (path.startsWith('profiles.*.attestation')) return 'attestation-props';
   if (first === 'profiles') return 'profile-props';
   if (first !== 'attestation') return 'deployment-props';
-  return provider === undefined ? 'attestation-props' : `${providerFolder}${provider}`;
+  return provider === undefined || provider === 'clusterApi' ? 'attestation-props' : `${providerFolder}${provider}`;
 }
 
 /** The path of the provider with this file. */

@@ -19,6 +19,14 @@ export interface ClusterAttestation {
   readonly 'gce-vtpm'?: GceVtpmAttestation;
   /** Whether attest looks for terminated machines by itself: on its schedule, and when a caller names nodes that are gone. */
   readonly retireTerminated: boolean;
+  /** Present with `machines: clusterApi`: the Cluster object whose Machines and MachinePools alone may join. */
+  readonly clusterApi?: ClusterReference;
   /** CIDR blocks. An address in one of these belongs to the machine that asks for it first. */
   readonly addressRanges: readonly AddressRange[];
+}
+
+/** The name and the namespace of a Cluster object of Cluster API. */
+export interface ClusterReference {
+  readonly cluster: string;
+  readonly namespace: string;
 }

@@ -40,6 +40,10 @@ export const rooms: readonly Room[] = [
   { path: 'core/attestation/tpm', purpose: 'the tpm provider: endorsement keys, attestation keys, quotes, challenges' },
   { path: 'core/attestation/tpm/structures', purpose: 'structures of TPM 2.0 Part 2, decoded strictly; names of keys' },
   { path: 'core/attestation/x509', purpose: 'the x509 provider: a certificate chain to roots of the operator' },
+  {
+    path: 'core/attestation/cluster-api',
+    purpose: 'does a Machine of Cluster API stand behind the machine of a request?',
+  },
   { path: 'core/attestation/evidence', purpose: 'evidence blocks, the binding digest, the interface of a provider' },
   {
     path: 'core/attestation/records',

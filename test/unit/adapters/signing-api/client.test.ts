@@ -204,11 +204,13 @@ describe('attest', () => {
   test('posts the request, and the context beside it where there is one', async () => {
     const { endpoint, calls } = await serve(respond(200, 'verdict', verdict({})));
     await endpoint.attest(object, undefined, never);
-    await endpoint.attest(object, { machine: { nodeName: 'n' } }, never);
-    expect(calls.map(({ url }) => url)).toEqual(['/v1/clusters/c/attest', '/v1/clusters/c/attest']);
+    await endpoint.attest(object, {}, never);
+    await endpoint.attest(object, { clusterApi: { machines: [], cluster: { deleting: false } } }, never);
+    expect(calls.map(({ url }) => url)).toEqual(Array(3).fill('/v1/clusters/c/attest'));
     expect(calls.map(({ body }) => JSON.parse(body) as unknown)).toEqual([
       { request: object },
-      { request: object, context: { machine: { nodeName: 'n' } } },
+      { request: object },
+      { request: object, context: { clusterApi: { machines: [], cluster: { deleting: false } } } },
     ]);
   });
 

@@ -4,7 +4,9 @@
  */
 import { afterEach, expect, test } from 'vitest';
 import type { RefusalCode } from '../../../../core/outcome/outcome.ts';
+import type { AttestContext, MachineObject } from '../../../../core/ports/signing-endpoint.ts';
 import { maxRequestBytes } from '../../../../core/x509/certificate-request.ts';
+import { clusterApi, contextOf, machineObject } from '../../../harness/attestation/machine-objects.ts';
 import { newKey } from '../../../harness/x509/requests.ts';
 import { approvedOf, createWorld, requestOf, retire, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
@@ -16,6 +18,8 @@ interface Row {
   readonly before?: (world: World) => Promise<unknown>;
   /** Codes that only the one or the other gives. */
   readonly only?: 'attest' | 'sign';
+  /** What the relay looked up. */
+  readonly context?: AttestContext;
 }
 
 const m1 = { machine: 'm1' };
@@ -27,6 +31,11 @@ const slowText = Buffer.from((slow['spec'] as { request: string }).request, 'bas
 
 async function register(world: World): Promise<void> {
   expect(said(await world.attest(requestOf({ evidence: m1 })))).toBe('approve');
+}
+
+/** With these Machines behind m1. */
+function behind(...machines: readonly MachineObject[]): Row {
+  return { options: { settings: { clusterApi } }, asked: { evidence: m1 }, context: contextOf(machines) };
 }
 
 const rows: Readonly<Record<RefusalCode, Row>> = {
@@ -116,6 +125,17 @@ const rows: Readonly<Record<RefusalCode, Row>> = {
         );
     },
   },
+  MachineNotFound: { options: { settings: { clusterApi } }, asked: { evidence: m1 } },
+  // Not stored: sign asks attest again, which then knows no Machine.
+  MachineNotReady: { only: 'attest', ...behind(machineObject({ bootstrapReady: false })) },
+  MachineAmbiguous: behind(machineObject(), machineObject({ name: 'another' })),
+  MachineDeleting: behind(machineObject({ deleting: true })),
+  MachineOfOtherCluster: behind(machineObject({ clusterName: 'another' })),
+  MachineMismatch: behind(machineObject({ providerId: 'null:///m2' })),
+  AttestorNotAuthorized: {
+    ...behind(),
+    context: contextOf(undefined, { deleting: false, authorizedAttestors: ['aws'] }),
+  },
   NameNotOwned: { asked: { signerName: servingSigner, by: 'node', sans: { ip: ['10.9.9.9'] } }, before: register },
 };
 
@@ -124,14 +144,14 @@ afterEach(() => {
   for (const world of open.splice(0)) world.close();
 });
 
-test.each(Object.entries(rows))('%s', async (code, { asked, options, before, only }) => {
+test.each(Object.entries(rows))('%s', async (code, { asked, options, before, only, context }) => {
   const world = await createWorld(options);
   open.push(world);
   world.platform.machines.set('m1', { nodeNames: ['node-1', 'free-1'], addresses: ['10.0.0.1'] });
   world.platform.machines.set('m2', { nodeNames: ['node-1'] });
   await before?.(world);
   const object = requestOf(asked);
-  const attested = only === 'sign' ? code : said(await world.attest(object));
+  const attested = only === 'sign' ? code : said(await world.attest(object, context));
   const answered = only === 'attest' ? code : signed(await world.issue(approvedOf(object)));
   expect({ attested, answered }).toEqual({ attested: code, answered: code });
 });

@@ -6,11 +6,12 @@ import { maxObjectBytes } from '../../../../core/encoding/json-body.ts';
 import { violation } from '../../../../core/outcome/outcome.ts';
 import { MisconfigurationError, ThrottledError } from '../../../../core/ports/errors.ts';
 import { maxCallBytes } from '../../../../lambdas/attest/handler.ts';
+import { clusterApi, contextOf, machineObject } from '../../../harness/attestation/machine-objects.ts';
 import { newKey } from '../../../harness/x509/requests.ts';
 import { errorIn, outcomeOf } from '../sign/stack.ts';
 import { attestPath, endpointOf, verdictIn } from './endpoint.ts';
 import type { Endpoint } from './endpoint.ts';
-import { createWorld, requestOf, servingSigner } from './world.ts';
+import { createWorld, requestOf } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
 
 interface Site extends World, Endpoint {}
@@ -80,16 +81,7 @@ describe('a call is a request, and a context that may be missing', () => {
     ['one key more', { request, force: true }, /keys other than request and context/],
     ['context that is null', { request, context: null }, /^context is not/],
     ['context that is a list', { request, context: [] }, /^context is not/],
-    ['context of something else', { request, context: { machines: {} } }, /^context is not/],
-    ['a machine that is null', { request, context: { machine: null } }, /^context\.machine is not/],
-    ['a machine with a key more', { request, context: { machine: { groups: ['x'] } } }, /^context\.machine is not/],
-    ['a node name that is a number', { request, context: { machine: { nodeName: 1 } } }, /machine\.nodeName/],
-    ['a provider ID that is null', { request, context: { machine: { providerId: null } } }, /machine\.providerId/],
-    ['addresses in a text', { request, context: { machine: { addresses: '10.0.0.1' } } }, /machine\.addresses/],
-    ['addresses that are numbers', { request, context: { machine: { addresses: [1] } } }, /machine\.addresses/],
-    ['a long node name', { request, context: { machine: { nodeName: 'x'.repeat(513) } } }, /machine\.nodeName/],
-    ['many addresses', { request, context: { machine: { addresses: Array(101).fill('a') } } }, /machine\.addresses/],
-    ['a long address', { request, context: { machine: { addresses: ['x'.repeat(513)] } } }, /machine\.addresses/],
+    ['context of something else', { request, context: { machine: {} } }, /^context has keys other than clusterApi$/],
   ])('%s: 400, said in words, and nothing is judged', async (_, call, message) => {
     const { post, store, log } = await start();
     const answer = await post(call, call === undefined ? { body: '' } : {});
@@ -108,8 +100,8 @@ describe('a call is a request, and a context that may be missing', () => {
     expect((await post({}, { body })).statusCode).toBe(400);
   });
 
-  test.each([{}, { machine: {} }, { machine: { addresses: Array(100).fill('10.0.0.9') } }])(
-    'a context that says nothing of it changes nothing: %j',
+  test.each([{}, contextOf([]), contextOf([machineObject({ deleting: true })])])(
+    'without attestation.machines no context changes anything: %j',
     async (context) => {
       const { post } = await start();
       expect(verdictIn(await post({ request: proved(), context })).decision).toBe('approve');
@@ -123,37 +115,12 @@ describe('a call is a request, and a context that may be missing', () => {
   });
 });
 
-describe('what the relay says of the machine only narrows', () => {
-  test.each([
-    ['its name', { nodeName: 'node-1' }, 'approve'],
-    ['another name', { nodeName: 'node-2' }, 'deny'],
-    ['its provider ID', { providerId: 'null:///m1' }, 'approve'],
-    ['another provider ID', { providerId: 'null:///m2' }, 'deny'],
-  ])('%s: %j, %s', async (_, machine, decision) => {
-    const { post } = await start();
-    const verdict = verdictIn(await post({ request: proved(), context: { machine } }));
-    expect(verdict).toMatchObject({ decision, reason: decision === 'approve' ? 'Attested' : 'IdentityNotAllowed' });
-  });
-
-  const serving = (ip: string) => requestOf({ by: 'node', signerName: servingSigner, sans: { ip: [ip] } });
-  test.each([
-    ['an address of the machine that it names', '10.0.0.1', ['10.0.0.1'], 'Attested'],
-    ['an address of the machine that it does not name', '10.0.0.2', ['10.0.0.1'], 'NameNotOwned'],
-    ['an address that it names, and that is not the machine’s', '10.0.0.3', ['10.0.0.3'], 'NameNotOwned'],
-    ['any, where it names none', '10.0.0.1', [], 'NameNotOwned'],
-  ])('%s: %s among %j, %s', async (_, ip, addresses, reason) => {
-    const { post } = await start();
-    await post({ request: proved() });
-    const verdict = verdictIn(await post({ request: serving(ip), context: { machine: { addresses } } }));
-    expect(verdict.reason).toBe(reason);
-  });
-
-  test('what was concluded once stands, whatever is said later', async () => {
-    const { post } = await start();
-    const request = proved();
-    const denied = await post({ request, context: { machine: { nodeName: 'node-2' } } });
-    expect((await post({ request })).body).toBe(denied.body);
-  });
+test('what was concluded once stands, whatever is said later of the Machine', async () => {
+  const { post } = await start({ settings: { clusterApi } });
+  const request = proved();
+  const denied = await post({ request, context: contextOf([machineObject({ deleting: true })]) });
+  expect(verdictIn(denied)).toMatchObject({ decision: 'deny', reason: 'MachineDeleting' });
+  expect((await post({ request, context: contextOf() })).body).toBe(denied.body);
 });
 
 describe('a verdict', () => {
@@ -288,7 +255,15 @@ describe('size', () => {
     const { post } = await start();
     const request = { ...proved(), filling: '' };
     request.filling = 'x'.repeat(maxObjectBytes - JSON.stringify(request).length);
-    const context = { machine: { addresses: Array(100).fill('x'.repeat(512)) as string[] } };
+    const addresses = Array<string>(64).fill('x'.repeat(512));
+    const machines = [
+      machineObject({ addresses }),
+      ...Array.from({ length: 7 }, () => machineObject({ name: 'x'.repeat(253) })),
+    ];
+    const context = contextOf(machines, {
+      deleting: false,
+      authorizedAttestors: Array<string>(64).fill('x'.repeat(253)),
+    });
     expect(verdictIn(await post({ request, context })).decision).toBe('approve');
   });
 

@@ -5,7 +5,7 @@ import { openEmbeddedLedger } from '../../../../adapters/embedded/ledger.ts';
 import { embeddedSigner } from '../../../../adapters/embedded/signer.ts';
 import type { ClusterAttestation } from '../../../../core/configuration/model/attestation.ts';
 import type { ProfileAttestation, Profile } from '../../../../core/policy/profile.ts';
-import type { AttestContext } from '../../../../core/attestation/attest-question.ts';
+import type { AttestContext } from '../../../../core/ports/signing-endpoint.ts';
 import type {
   AttestationAdmin,
   AttestationStore,

@@ -96,7 +96,7 @@ describe('each trouble', () => {
 
   test('is at once an alarm if a correct client never causes it', () => {
     const first =
-      'SignatureInvalid NameReserved UidReused IntentExpired Locked TofuReuse TofuNodeMismatch TofuNodeTaken Revoked NameNotOwned';
+      'SignatureInvalid NameReserved UidReused IntentExpired Locked TofuReuse TofuNodeMismatch TofuNodeTaken Revoked MachineAmbiguous MachineOfOtherCluster MachineMismatch NameNotOwned';
     expect(refusalCodes.filter((code) => named(`refused-${code}`).alarm === 'unexpected-refusals')).toEqual(
       first.split(' '),
     );

@@ -56,7 +56,9 @@ const expressions: readonly (readonly [file: string, within: string, find: strin
   ['attestation/admission.ts', 'entry: records.entry ?? machine.entry', 'records.entry ?? machine.entry', 'undefined'],
   ['attestation/admission.ts', 'once: examined?.once ?? []', 'examined?.once ?? []', '[]'],
   ['attestation/admission.ts', 'machines: examined?.machines ?? []', 'examined?.machines ?? []', '[]'],
-  ['attestation/check-machine.ts', '= context.machine ?? {}', 'context.machine ?? {}', '{}'],
+  ['attestation/check-machine.ts', 'const object = objectOf(question)', 'objectOf(question)', 'undefined'],
+  ['attestation/admission.ts', 'const noObject = checkObjects(question, provider.name)', 'checkObjects(question, provider.name)', 'undefined'],
+  ['attestation/admission.ts', 'only: objectOf(question)?.addresses ?? []', 'objectOf(question)?.addresses ?? []', '[]'],
   ['attestation/claims.ts', 'retire: holder', 'holder', 'undefined'],
   ['attestation/claims.ts', 'audit: [retired]', '[retired]', '[]'],
   [

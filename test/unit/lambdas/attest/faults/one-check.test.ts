@@ -7,6 +7,7 @@ import { decodeEvidence, evidenceLabels } from '../../../../../core/attestation/
 import { violation } from '../../../../../core/outcome/outcome.ts';
 import { ThrottledError } from '../../../../../core/ports/errors.ts';
 import type { NullMachine } from '../../../../harness/attestation/null-provider.ts';
+import { clusterApi, contextOf, machineObject } from '../../../../harness/attestation/machine-objects.ts';
 import { makeRequest, newKey, pemBlock } from '../../../../harness/x509/requests.ts';
 import { adopt, approvedOf, createWorld, requestOf, retire, said, servingSigner, signed } from '../world.ts';
 import type { Asked, World, WorldOptions } from '../world.ts';
@@ -237,12 +238,13 @@ describe('a serving certificate of a stock kubelet', () => {
     expect(await decide(world, serve)).toBe(code);
   });
   test('a Machine object that does not have the address narrows', async () => {
-    const world = await startRegistered();
+    const world = await start({ settings: { clusterApi } });
+    expect(said(await world.attest(requestOf({ evidence: m1 }), contextOf()))).toBe('approve');
     for (const [addresses, answer] of [
       [['10.0.0.9'], 'NameNotOwned'],
       [['10.0.0.1'], 'approve'],
     ] as const)
-      expect(said(await world.attest(requestOf(serve), { machine: { addresses } }))).toBe(answer);
+      expect(said(await world.attest(requestOf(serve), contextOf([machineObject({ addresses })])))).toBe(answer);
   });
   test('an interface’s address is the machine’s, and is not claimed though a range has it', async () => {
     const world = await startRegistered({ settings: { addressRanges: ranges('10.0.0.0/24') } });

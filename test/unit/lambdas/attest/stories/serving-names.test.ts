@@ -15,7 +15,7 @@ interface Asked {
 }
 function refused({ dns = [], ip = [] }: Asked, more: Partial<NamesQuestion> = {}): readonly string[] {
   const sans = { dns, ip, email: [], uri: [], unsupported: [] };
-  const found = checkNames({ sans, nodeName: 'node-1', machine, addressRanges, holders: new Map(), ...more });
+  const found = checkNames({ sans, nodeName: 'node-1', machine, addressRanges, holders: new Map(), only: [], ...more });
   expect(found.every(({ code }) => code === 'NameNotOwned')).toBe(true);
   return found.map(({ message }) => message);
 }

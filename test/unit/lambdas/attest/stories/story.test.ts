@@ -569,17 +569,6 @@ describe('what a request must be', () => {
     expect(said(await world.attest(object))).toBe(type);
     expect(await world.store.findNode('node-1')).toBeUndefined();
   });
-  test('a Machine object narrows and never widens', async () => {
-    const world = await start();
-    const ask = async (machine: object): Promise<string> =>
-      said(await world.attest(requestOf({ evidence: m1 }), { machine }));
-    expect(await ask({ nodeName: 'node-2' })).toBe('IdentityNotAllowed');
-    expect(await ask({ providerId: 'null:///m2' })).toBe('IdentityNotAllowed');
-    expect(
-      said(await world.attest(requestOf({ evidence: m1, node: 'node-2' }), { machine: { nodeName: 'node-2' } })),
-    ).toBe('IdentityNotAllowed');
-    expect(await ask({ nodeName: 'node-1', providerId: 'null:///m1' })).toBe('approve');
-  });
 });
 
 describe('serving certificates', () => {

@@ -1,6 +1,7 @@
 /** What is posted by who has the relay's credential: any object, approved by themselves, with a key of their own. */
 import { prove, requestFor, signers } from '../../../../harness/attestation/attested-site.ts';
 import type { Asked, Proved, SiteOptions } from '../../../../harness/attestation/attested-site.ts';
+import { contextOf, machineObject } from '../../../../harness/attestation/machine-objects.ts';
 import { captured, clusters, register, serving } from './attempt.ts';
 import type { Sans, Scene } from './attempt.ts';
 
@@ -54,7 +55,7 @@ export const whereEnforced = {
   'the same, with a Machine object that speaks for it': {
     said: 'AttestationMissing',
     posted: () => client(),
-    context: { machine: { nodeName: 'worker-1', addresses: ['10.0.0.7'] } },
+    context: contextOf([machineObject({ nodeName: 'worker-1', addresses: ['10.0.0.7'] })]),
   },
   'the same, with evidence read from a request, for a key of its own': {
     said: 'AttestationInvalid',
