@@ -79,7 +79,8 @@ const expressions: readonly (readonly [file: string, within: string, find: strin
   ],
   ['attestation/serving-names.ts', '[...new Set(sans.ip)]', 'new Set(sans.ip)', 'sans.ip'],
   ['attestation/serving-names.ts', 'const asked = name.toLowerCase()', 'name.toLowerCase()', 'name'],
-  ['attestation/serving-names.ts', 'other.toLowerCase() === asked', 'other.toLowerCase()', 'other'],
+  ['attestation/serving-names.ts', '?? other.toLowerCase()) === name', 'other.toLowerCase()', 'other'],
+  ['attestation/serving-names.ts', '(canonicalAddress(other) ??', 'canonicalAddress(other)', 'undefined'],
 ];
 
 const testFiles = [
