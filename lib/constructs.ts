@@ -14,7 +14,12 @@ export type {
   ProfileSubject,
   ProfileUsages,
 } from './props/profile-props.ts';
-export type { ClusterApiReference, ClusterAttestation, PcrPolicy, ProfileAttestation } from './props/attestation-props.ts';
+export type {
+  ClusterApiReference,
+  ClusterAttestation,
+  PcrPolicy,
+  ProfileAttestation,
+} from './props/attestation-props.ts';
 export type { AwsAccount, AwsAttestation, AwsInstance } from './props/providers/aws.ts';
 export type { GceAttestation, GceFederation } from './props/providers/gce.ts';
 export type { GceVtpmAttestation, GoogleFederation, PinnedVm } from './props/providers/gce-vtpm.ts';

@@ -23,7 +23,12 @@ function encodeMachine(machine: MachineObject, isOnly: boolean): JsonObject {
   const { kind, namespace, name, clusterName, providerId, nodeName, bootstrapReady, deleting, addresses } = machine;
   const sendsAddresses = isOnly && addresses !== undefined && addresses.length <= maxAddresses && addresses.every(fits);
   return {
-    ...{ kind, namespace, name, clusterName, bootstrapReady, deleting },
+    kind,
+    namespace,
+    name,
+    clusterName,
+    bootstrapReady,
+    deleting,
     // No machine has a longer one: cut off, it fits none.
     providerId: providerId.slice(0, maxTextLength),
     ...(nodeName === undefined ? {} : { nodeName }),

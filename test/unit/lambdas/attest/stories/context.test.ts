@@ -6,6 +6,7 @@ import { decodeContext } from '../../../../../lambdas/attest/context.ts';
 import { contextOf, machineObject } from '../../../../harness/attestation/machine-objects.ts';
 
 const full = machineObject({ nodeName: 'node-1', addresses: ['10.0.0.1', 'fd00::1'] });
+const withoutAddresses = machineObject({ nodeName: 'node-1' });
 const cluster = { deleting: false, kubeletAuthentication: true, authorizedAttestors: ['aws'] };
 
 describe('what is not a context', () => {
@@ -160,7 +161,7 @@ describe('what the client encodes is decoded', () => {
     [
       'addresses of several Machines, which are refused',
       contextOf([full, full]),
-      contextOf([full, full].map(withoutAddresses)),
+      contextOf([withoutAddresses, withoutAddresses]),
     ],
     [
       'more addresses than attest takes',
@@ -180,7 +181,3 @@ describe('what the client encodes is decoded', () => {
     ],
   ])('within the bounds: %s', (_, context, decoded) => expect(roundTrip(context)).toStrictEqual(decoded));
 });
-
-function withoutAddresses({ addresses: _, ...machine }: MachineObject): MachineObject {
-  return machine;
-}
