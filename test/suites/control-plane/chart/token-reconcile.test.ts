@@ -8,7 +8,8 @@ import { generateBootstrapToken, secretOfToken } from '../../../../core/kubernet
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 import { installClusterApi } from '../../../harness/cluster-api/definitions.ts';
 import { createCluster } from '../../../harness/cluster-api/machine-life.ts';
-import { isAllowed, type Right } from '../../../harness/kubernetes/rights.ts';
+import { createObject } from '../../../harness/kubernetes/objects.ts';
+import { isAllowed, untilGranted, type Right } from '../../../harness/kubernetes/rights.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { chart, example, examples, helm, namespace, objects, release, template } from './helm.ts';
@@ -57,6 +58,8 @@ describe('the bundle', () => {
   describe.skipIf(skip)('as the chart’s service account', () => {
     let plane: ControlPlane;
     let rendered: Rendered[];
+    const secrets = '/api/v1/namespaces/kube-system/secrets';
+    const user = `system:serviceaccount:${namespace}:${name}`;
     beforeAll(async () => {
       plane = await startControlPlane();
       await plane.kubectl(['create', 'namespace', namespace]);
@@ -66,61 +69,123 @@ describe('the bundle', () => {
     });
     afterAll(() => plane?.stop());
 
-    test('asks and does what it must, and is refused everything else', async () => {
-      const secrets = '/api/v1/namespaces/kube-system/secrets';
-      const random = (count: number) => crypto.getRandomValues(new Uint8Array(count));
-      const token = generateBootstrapToken(random);
-      const owner = { kind: 'machine', namespace: 'default', name: 'm' } as const;
-      const record = { token, description: '', usages: [], groups: [], owner, expires: Date.now() + 60_000 };
-      await plane.admin.expectOk(secrets, { method: 'POST', body: secretOfToken(record) });
+    /** A token of a Machine or a MachinePool that expires in a minute. Returns its id. */
+    async function token(kind: 'machine' | 'pool', owner: string): Promise<string> {
+      const made = generateBootstrapToken((count) => crypto.getRandomValues(new Uint8Array(count)));
+      const expires = Date.now() + 60_000;
+      const named = { kind, namespace: 'default', name: owner } as const;
+      const body = secretOfToken({ token: made, description: '', usages: [], groups: [], owner: named, expires });
+      await plane.admin.expectOk(secrets, { method: 'POST', body });
+      return made.id;
+    }
+
+    /** What one run of the job says of each token: `extended: the pool exists`. */
+    async function reconcile(args: readonly string[] = []) {
+      const { status, stdout, stderr } = await runInPod(plane, folder.path, args);
+      expect(stderr).toBe('');
+      const line = /^(\w+) \([^)]*\): (\w+)(?: until [^:]*:[^:]*:[^:]*)?: (.*)$/;
+      const parts = stdout
+        .trimEnd()
+        .split('\n')
+        .map((each) => line.exec(each) ?? [each, '', '', each]);
+      return { status, said: Object.fromEntries(parts.map(([, id = '', done, why]) => [id, `${done}: ${why}`])) };
+    }
+    const exists = async (id: string) => (await plane.admin.request(`${secrets}/bootstrap-token-${id}`)).status === 200;
+
+    test('keeps the token of a Machine until its node is Ready, and that of a MachinePool while the pool exists', async () => {
       await installClusterApi(plane);
       const fleet = await createCluster(plane.admin, { name: 'prod' });
-      const m = await fleet.createMachine('m');
-
-      const first = await runInPod(plane, folder.path, podOf(rendered).spec.containers[0]!.args);
-      expect(first).toEqual({
+      const [m, n, p] = [
+        await fleet.createMachine('m'),
+        await fleet.createMachine('n'),
+        await fleet.createPool('p'),
+      ] as const;
+      const [first, second, third] = [
+        await token('machine', 'm'),
+        await token('machine', 'n'),
+        await token('pool', 'p'),
+      ];
+      const args = podOf(rendered).spec.containers[0]!.args;
+      expect(await reconcile(args)).toEqual({
         status: 0,
-        stderr: '',
-        stdout: expect.stringMatching(
-          new RegExp(`^${token.id} \\(machine default/m\\): extended until .*: the machine has no node yet\\n$`),
-        ) as unknown,
-      });
-      // A second Machine says that this is the cluster of both.
-      const second = { ...record, token: generateBootstrapToken(random), owner: { ...owner, name: 'n' } };
-      await plane.admin.expectOk(secrets, { method: 'POST', body: secretOfToken(second) });
-      const n = await fleet.createMachine('n');
-      await m.gone();
-      expect(await runInPod(plane, folder.path)).toMatchObject({
-        status: 0,
-        stdout: expect.stringContaining('deleted: the machine is gone') as unknown,
-      });
-      expect((await plane.admin.request(`${secrets}/bootstrap-token-${token.id}`)).status).toBe(404);
-      // With the last one gone it may as well be the wrong cluster: the token is left to expire.
-      await n.gone();
-      expect(await runInPod(plane, folder.path)).toMatchObject({
-        status: 4,
-        stdout: expect.stringContaining('is it the right management cluster?') as unknown,
+        said: {
+          [first]: 'extended: the machine has no node yet',
+          [second]: 'extended: the machine has no node yet',
+          [third]: 'extended: the pool exists',
+        },
       });
 
-      const user = `system:serviceaccount:${namespace}:${name}`;
+      await createNode(plane, 'node-m', 'False');
+      await createNode(plane, 'node-p', 'True');
+      for (const each of [m, p]) await each.bootstrapReady();
+      await m.provisioned('aws:///eu-central-1a/i-1');
+      await m.joined('node-m');
+      await p.members(['aws:///eu-central-1a/i-2'], ['node-p']);
+      await n.deleting();
+      expect((await reconcile()).said).toEqual({
+        [first]: 'left: the machine’s node is not Ready yet',
+        [second]: 'deleted: the machine is being deleted',
+        [third]: 'left: the pool exists',
+      });
+
+      await setReady(plane, 'node-m', 'True');
+      expect((await reconcile()).said).toEqual({
+        [first]: 'deleted: the machine’s node is Ready',
+        [third]: 'left: the pool exists',
+      });
+      expect(await Promise.all([first, second, third].map(exists))).toEqual([false, false, true]);
+
+      await p.deleting();
+      expect((await reconcile()).said).toEqual({ [third]: 'deleted: the pool is being deleted' });
+      for (const each of [m, n, p]) await each.gone();
+      // With no owner left it may as well be the wrong cluster: the token is left to expire.
+      const last = await token('machine', 'm');
+      const { status, said } = await reconcile();
+      expect(status).toBe(4);
+      expect(said[last]).toContain('is it the right management cluster?');
+      expect(await exists(last)).toBe(true);
+    });
+
+    test('uses each right that the chart gives it, and tries nothing else', async () => {
+      const granted = rendered.flatMap(({ kind, metadata, rules = [] }) =>
+        rules.flatMap(({ resources, verbs }) =>
+          resources.flatMap((resource) =>
+            verbs.map((verb) => `${verb} ${resource}${kind === 'Role' ? ` in ${metadata.namespace}` : ''}`),
+          ),
+        ),
+      );
+      const events = plane.auditEvents({ user }).filter(({ objectRef }) => objectRef !== undefined);
+      const used = events.map(({ verb, objectRef }) => {
+        const { resource = '', namespace: place } = objectRef ?? {};
+        return `${verb} ${resource}${resource === 'secrets' ? ` in ${place}` : ''}`;
+      });
+      expect([...new Set(used)].toSorted()).toEqual(granted.toSorted());
+      expect(events.filter(({ responseStatus }) => responseStatus?.code === 403)).toEqual([]);
+
       const may = (right: Right) => isAllowed(plane, { user, groups: ['system:authenticated'] }, right);
-      const secretsIn = (place: string, verb: string): Right => ({
-        verb,
-        group: '',
-        resource: 'secrets',
-        namespace: place,
-      });
       const [certificates, signer] = ['certificates.k8s.io', 'kubernetes.io/kubelet-serving'];
-      expect(await may(secretsIn('kube-system', 'list'))).toBe(true);
       for (const right of [
-        secretsIn('default', 'list'),
-        secretsIn('kube-system', 'create'),
+        { verb: 'list', group: '', resource: 'secrets', namespace: 'default' },
+        { verb: 'create', group: '', resource: 'secrets', namespace: 'kube-system' },
         { verb: 'update', group: certificates, resource: 'certificatesigningrequests', subresource: 'status' },
         { verb: 'approve', group: certificates, resource: 'signers', name: signer },
         { verb: 'update', group: 'cluster.x-k8s.io', resource: 'machines' },
+        { verb: 'get', group: 'cluster.x-k8s.io', resource: 'clusters' },
         { verb: 'list', group: '', resource: 'nodes' },
       ])
         expect([right, await may(right)]).toEqual([right, false]);
+    });
+
+    test('the relay beside it may neither read nor write a Secret', async () => {
+      await plane.kubectl(['apply', '-f', '-'], { input: await template(plain, { show: ['rbac.yaml'] }) });
+      const relay = { user: `system:serviceaccount:${namespace}:${release}`, groups: ['system:authenticated'] };
+      const requests = { verb: 'watch', group: 'certificates.k8s.io', resource: 'certificatesigningrequests' };
+      await untilGranted(plane, relay, requests);
+      for (const verb of ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'])
+        for (const place of ['kube-system', 'default', namespace]) {
+          const right = { verb, group: '', resource: 'secrets', namespace: place };
+          expect([right, await isAllowed(plane, relay, right)]).toEqual([right, false]);
+        }
     });
 
     test('may live in a namespace of level restricted', async () => {
@@ -151,6 +216,19 @@ describe('the bundle', () => {
     return { status: ran.status, stdout: ran.stdout, stderr: ran.stderr };
   }
 });
+
+async function createNode(plane: ControlPlane, node: string, ready: 'True' | 'False'): Promise<void> {
+  await createObject(plane.admin, { apiVersion: 'v1', kind: 'Node', metadata: { name: node } });
+  await setReady(plane, node, ready);
+}
+
+async function setReady({ admin }: ControlPlane, node: string, ready: 'True' | 'False'): Promise<void> {
+  await admin.expectOk(`/api/v1/nodes/${node}/status`, {
+    method: 'PATCH',
+    headers: { 'content-type': 'application/merge-patch+json' },
+    body: JSON.stringify({ status: { conditions: [{ type: 'Ready', status: ready }] } }),
+  });
+}
 
 describe.skipIf(skip)('the chart', () => {
   test.each(examples)('has nothing of it with %s', async (file) => {

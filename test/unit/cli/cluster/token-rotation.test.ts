@@ -37,6 +37,16 @@ describe('the fate of a token', () => {
   });
 });
 
+// v1beta2 shortens nodeRef to the name. The provider ID stays where it was; conditions and addresses are not read.
+test.each([
+  ['v1beta1', { apiVersion: 'v1', kind: 'Node', name: 'n', uid: '1' }],
+  ['v1beta2', { name: 'n' }],
+])('a Machine of %s is read', (_, nodeRef) => {
+  const owner = { spec: { providerID: 'aws:///a/i-1' }, status: { nodeRef } };
+  const node = { status: { conditions: [{ type: 'Ready', status: 'True' }] } };
+  expect(tokenFate({ kind: 'machine', namespace: 'default', name: 'x' }, { owner, node }).fate).toBe('delete');
+});
+
 test('durations are Go’s, in whole seconds', () => {
   expect(['24h0m0s', '90m', '1h30m', '45s', '0'].map(goSeconds)).toEqual([86_400, 5_400, 5_400, 45, 0]);
   expect(['', '1d', '30', 'h', '-1h', '1h-30m', '1.5h', '30m1h'].map(goSeconds)).toEqual(
