@@ -2,8 +2,12 @@
 import { DescribeInstancesCommand, EC2Client, GetInstanceTpmEkPubCommand } from '@aws-sdk/client-ec2';
 import type { DescribeInstancesResult, EC2ClientConfig, Instance, InstanceNetworkInterface } from '@aws-sdk/client-ec2';
 import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
-import type { Ec2Endpoint, EndorsementKeyEndpoint, InstancePlace } from '../../core/attestation/aws/endpoints.ts';
-import type { Ec2Fleet } from '../../core/attestation/aws/fleet.ts';
+import type {
+  Ec2Endpoint,
+  Ec2Fleet,
+  EndorsementKeyEndpoint,
+  InstancePlace,
+} from '../../core/attestation/aws/endpoints.ts';
 import type { InstanceDescription } from '../../core/attestation/aws/instance.ts';
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import { idleConnections, retryOnce } from '../http/stale-connections.ts';
@@ -107,7 +111,7 @@ export function endorsementKeyEndpoint(connect: ConnectEc2 = connectEc2): Endors
 /** With 1 000 instances per page, EC2's answer may take longer than our timeout. */
 const instancesPerPage = 200;
 
-/** For the operator's commands, which list all instances. */
+/** For the operator's commands, which list all instances, and for attest, which lists the terminated ones. */
 export function ec2Fleet(connect: ConnectEc2 = connectEc2, perPage: number = instancesPerPage): Ec2Fleet {
   const clientFor = clientsOf(connect);
   return {

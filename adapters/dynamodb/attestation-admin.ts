@@ -12,15 +12,16 @@ import type { StoredFields } from '../../core/encoding/stored-fields.ts';
 import type { AttestationAdmin, AuditItem, ChangeResult, MachineEntry } from '../../core/ports/attestation-store.ts';
 import { oldestFirst, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
+import { auditedChange } from './audited-change.ts';
 import { isAbsent, isPresent, belongsTo, isUnchanged, keys, patternPrefix, writesOf } from './attestation-items.ts';
 import { attestationsTable, mapTableErrors } from './table.ts';
-import { newToken, transactGet, transactWrite } from './transactions.ts';
+import { transactGet } from './transactions.ts';
 import type { TransactionOptions } from './transactions.ts';
 import { attributeFrom, itemFrom, plainFrom } from './values.ts';
 import type { Item } from './values.ts';
 
 export function dynamoDbAttestationAdmin(options: TransactionOptions): AttestationAdmin {
-  const { client, tableName, randomBytes } = options;
+  const { client, tableName } = options;
   const writes = writesOf(tableName);
 
   /** Every item of this kind. Only for operators' commands: it reads the whole table. */
@@ -45,18 +46,8 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
     for await (const item of scan(kind)) yield read(plainFrom(item));
   }
 
-  /** `items[0]` is the item that the change depends on: `missing` if it does not exist, `changed` if it differs. */
-  async function change(audit: AuditItem, ...items: readonly TransactWriteItem[]): Promise<ChangeResult> {
-    const token = newToken(randomBytes);
-    const answer = await transactWrite(options, token, [...items, writes.audit(audit, token)]);
-    if (answer.kind === 'written') return answer;
-    const existingAudit = answer.failed.at(-1);
-    // An earlier try of this call has written the items, and its answer was lost.
-    if (existingAudit?.['writer']?.S === token) return { kind: 'written' };
-    if (existingAudit !== undefined) throw new Error('an audit item with this id exists already');
-    const [existing] = answer.failed;
-    return { kind: existing !== undefined && Object.keys(existing).length === 0 ? 'missing' : 'changed' };
-  }
+  const change = (audit: AuditItem, ...items: readonly TransactWriteItem[]): Promise<ChangeResult> =>
+    auditedChange(options, audit, ...items);
 
   return {
     listIdentities: () => list('id', identityRecordFrom),
@@ -73,7 +64,7 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
     },
     async reset(record, audit) {
       const { identity, nodeName, addresses } = record;
-      // A retired machine has lost its node name and never gets it back. So a machine that does not hold the name now cannot
+      // A retired machine that has lost its node name never gets it back. So a machine that does not hold the name now cannot
       // hold it when the transaction is written.
       const [node] = await transactGet(options, [keys.node(nodeName)]);
       return change(
@@ -85,7 +76,7 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
     },
     async adopt(record, audit) {
       checkAdoption(record);
-      const answer = await change(audit, ...writes.firstUse(record));
+      const answer = await change(audit, ...writes.firstUse(record, audit.at));
       return answer.kind === 'written' ? answer : { kind: 'changed' };
     },
     async allowMachine(entry, audit) {

@@ -1,7 +1,8 @@
 /**
  * The items of the attestations table, and the writes that attest and operators share.
  *
- *     id#<identity>        the record of a machine          node#<name>            the holder of the name
+ *     id#<identity>        the record of a machine          node#<name>            the holder of the name; `expiresAt` if
+ *                                                                                  it is retired and has no successor yet
  *     once#<kind>#<id>     spent evidence                   once#address#<ip>      the user of the address
  *     verdict#<uid>        the verdict about a request      audit#<ULID>           who did what, when and why
  *     machine#<name>       an entry of the machine list     machine#*              all entries with a `*`, in one item
@@ -101,31 +102,46 @@ export function writesOf(tableName: string) {
   }
 
   /** machine-new, name-free (with `former` its holder must be that machine), address-free. */
-  function firstUse(record: IdentityRecord, former?: string): readonly TransactWriteItem[] {
+  function firstUse(record: IdentityRecord, now: Instant, former?: IdentityRecord): readonly TransactWriteItem[] {
     const { identity, nodeName, addresses } = record;
     return [
       put(keys.identity(identity), itemFrom(record), isAbsent),
-      put(keys.node(nodeName), itemFrom({ identity, nodeName }), former === undefined ? isAbsent : belongsTo(former)),
-      ...addAddresses(addresses, identity, former),
+      put(keys.node(nodeName), itemFrom({ identity, nodeName }), former === undefined ? isFree(now) : isHeldBy(former)),
+      ...addAddresses(addresses, identity, former?.identity),
     ];
   }
 
-  /** retired-current. Changes only the fields of a retirement, so that no outdated field of `record` is written. */
-  function retire(record: IdentityRecord): TransactWriteItem {
+  /**
+   * retired-current. Changes only the fields of a retirement, so that no outdated field of `record` is written. Its addresses become
+   * free, except `taken`.
+   */
+  function retire(
+    record: IdentityRecord,
+    times: Pick<IdentityRecord, 'retiredAt' | 'nameFreeAt'>,
+    taken: readonly string[] = [],
+  ): readonly TransactWriteItem[] {
     const active = isCurrent(record);
-    return {
+    const fields = Object.entries(itemFrom({ state: 'retired', rev: record.rev + 1, addresses: [], ...times }));
+    const names = Object.fromEntries(fields.map(([name]) => [`#${name}`, name]));
+    const values = Object.fromEntries(fields.map(([name, value]) => [`:next_${name}`, value]));
+    const update = {
       Update: {
-        ...conditional(
-          { ...active, names: { ...active.names, '#addresses': 'addresses' } },
-          { ':retired': { S: 'retired' }, ':next': { N: String(record.rev + 1) }, ':none': { L: [] } },
-        ),
+        ...conditional({ ...active, names: { ...active.names, ...names } }, values),
         Key: keys.identity(record.identity),
-        UpdateExpression: 'SET #state = :retired, #rev = :next, #addresses = :none',
+        UpdateExpression: `SET ${fields.map(([name]) => `#${name} = :next_${name}`).join(', ')}`,
       },
     };
+    const left = record.addresses.filter((address) => !taken.includes(address));
+    return [update, ...freeAddresses(left, record.identity)];
   }
 
-  return { put, remove, check, audit, addAddresses, freeAddresses, firstUse, retire };
+  /** name-own. The name of a retired machine is free from `expiresAt` on. */
+  function endName({ identity, nodeName }: IdentityRecord, expiresAt: Instant): TransactWriteItem {
+    const item = { ...itemFrom({ identity, nodeName, expiresAt }), ...timeToLive(expiresAt) };
+    return put(keys.node(nodeName), item, belongsTo(identity));
+  }
+
+  return { put, remove, check, audit, addAddresses, freeAddresses, firstUse, retire, endName };
 }
 
 function unique(texts: readonly string[]): readonly string[] {
@@ -143,6 +159,26 @@ export function belongsTo(identity: string): Condition {
     expression: '#identity = :identity',
     names: { '#identity': 'identity' },
     values: { ':identity': { S: identity } },
+  };
+}
+
+/** name-free: no machine has the node name. Only the name of a retired machine has `expiresAt`. */
+function isFree(now: Instant): Condition {
+  return isAbsentOr({
+    expression: '#expiresAt <= :now',
+    names: { '#expiresAt': 'expiresAt' },
+    values: { ':now': { N: String(now) } },
+  });
+}
+
+/** name-free: the machine in `retire` has the node name, active or retired as it was read: after a reset it could be active again. */
+function isHeldBy({ identity, state }: IdentityRecord): Condition {
+  const held = belongsTo(identity);
+  if (state === 'active') return held;
+  return {
+    ...held,
+    expression: `${held.expression} AND attribute_exists(#expiresAt)`,
+    names: { ...held.names, '#expiresAt': 'expiresAt' },
   };
 }
 

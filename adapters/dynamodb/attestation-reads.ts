@@ -30,6 +30,7 @@ export function keysOf(question: Lookup): readonly Item[] {
   ];
 }
 
+/** Without `now` nothing has expired. */
 export function itemsIn(read: (key: Item) => Item | undefined, now: Instant = 0): Omit<StoredItems, 'entries'> {
   const owner = (key: Item): string | undefined => read(key)?.['identity']?.S;
   return {
@@ -41,7 +42,10 @@ export function itemsIn(read: (key: Item) => Item | undefined, now: Instant = 0)
       const item = read(keys.lock(subject));
       return item === undefined ? undefined : lockOn(item, subject);
     },
-    holder: (nodeName) => owner(keys.node(nodeName)),
+    holder(nodeName) {
+      const until = Number(read(keys.node(nodeName))?.['expiresAt']?.N ?? Number.POSITIVE_INFINITY);
+      return until <= now ? undefined : owner(keys.node(nodeName));
+    },
     spentBy: ({ kind, id }) => spentBy(read(keys.once(kind, id)), now),
     owner: (address) => owner(keys.address(address)),
   };

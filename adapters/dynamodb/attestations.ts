@@ -6,10 +6,16 @@ import { BatchGetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { verdictFrom } from '../../core/attestation/records/stored-records.ts';
 import type { AttestationStore, Claim, ClaimResult, IdentityRecord } from '../../core/ports/attestation-store.ts';
-import { checkClaim, checkLookup, checkObservation } from '../../core/attestation/records/claim-check.ts';
+import {
+  checkClaim,
+  checkLookup,
+  checkObservation,
+  checkRetirement,
+} from '../../core/attestation/records/claim-check.ts';
 import { holderOf, lookUp } from '../../core/attestation/records/look-up.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import type { Instant } from '../../core/ports/instant.ts';
+import { auditedChange } from './audited-change.ts';
 import { cleanUpAt, belongsTo, isCurrent, isPresent, keys, timeToLive, writesOf } from './attestation-items.ts';
 import type { Condition } from './attestation-items.ts';
 import { entriesIn, entryFrom, itemsIn, keysOf, lockOn, recordFrom, unexpired } from './attestation-reads.ts';
@@ -80,6 +86,17 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
       const write = await transactWrite(options, newToken(randomBytes), [item]);
       return write.kind === 'written';
     },
+    async retire(record, { nameFreeAt, audit }) {
+      checkRetirement(record, { nameFreeAt, audit });
+      return auditedChange(
+        options,
+        audit,
+        // retired-current
+        ...writes.retire(record, { retiredAt: audit.at, nameFreeAt }),
+        // name-own
+        writes.endName(record, nameFreeAt),
+      );
+    },
     async countRefusal(count) {
       const update = {
         TableName: tableName,
@@ -133,11 +150,11 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
       // entry-listed
       ...(entry === undefined ? [] : [writes.check(keys.machine(entry), isPresent)]),
       // machine-new, name-free, address-free
-      ...(write.kind === 'create' ? writes.firstUse(write.record, retire?.identity) : []),
+      ...(write.kind === 'create' ? writes.firstUse(write.record, now, retire) : []),
       // record-current, name-own, address-free
       ...(write.kind === 'replace' ? replaceItems(write.record, newAddresses) : []),
-      // retired-current
-      ...(retire === undefined ? [] : retireItems(retire, newAddresses)),
+      // retired-current. The addresses that the new holder of the name claims in this transaction pass to it.
+      ...(retire?.state === 'active' ? writes.retire(retire, { retiredAt: now }, newAddresses) : []),
       ...audit.map((item) => writes.audit(item)),
     ];
   }
@@ -149,12 +166,6 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
       writes.check(keys.node(nodeName), belongsTo(identity)),
       ...writes.addAddresses(newAddresses, identity),
     ];
-  }
-
-  /** The addresses of `retire` become free, except those that the new holder of its name claims in this transaction. */
-  function retireItems(retire: IdentityRecord, taken: readonly string[]): readonly TransactWriteItem[] {
-    const left = retire.addresses.filter((address) => !taken.includes(address));
-    return [writes.retire(retire), ...writes.freeAddresses(left, retire.identity)];
   }
 }
 

@@ -52,7 +52,10 @@ export const certificatesTable = {
 /** The records of attestation, and the locks, which clusters without attestation have too. */
 export const attestationsTable = {
   partitionKey: 'pk',
-  /** Seconds since 1970, on verdicts and spent evidence only. DynamoDB deletes such items later than they expire. */
+  /**
+   * Seconds since 1970, on verdicts, spent evidence, counts of refusals and the node names of retired machines only. DynamoDB deletes
+   * such items later than they expire.
+   */
   timeToLive: 'ttl',
 } as const;
 

@@ -56,7 +56,7 @@ export function embeddedAttestationAdmin(
         if (found === undefined) return records.find(record.identity) === undefined ? 'missing' : 'changed';
         const { identity, nodeName } = found;
         deleteIdentity.run(identity);
-        // Only if this machine still holds the name: the name of a retired machine may belong to another one.
+        // Only if this machine still has the name: the name of a retired machine may belong to another one.
         deleteNode.run(nodeName, identity);
         records.freeAddresses(identity);
         return undefined;
@@ -67,7 +67,8 @@ export function embeddedAttestationAdmin(
       return change(audit, () => {
         const { identity, nodeName, addresses } = record;
         const taken = addresses.some((address) => records.owner(address) !== undefined);
-        if (taken || records.find(identity) !== undefined || records.holder(nodeName) !== undefined) return 'changed';
+        if (taken || records.find(identity) !== undefined || records.holder(nodeName, audit.at) !== undefined)
+          return 'changed';
         records.create(record);
         for (const address of new Set(addresses)) records.occupy(address, identity);
         return undefined;

@@ -9,8 +9,19 @@ import type { IdentityStatements } from './identity-statements.ts';
 import type { Transact, DatabaseKind } from './database.ts';
 import type { DatabaseSync } from 'node:sqlite';
 import { lockFrom, machineEntryFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
-import type { AttestationAdmin, AttestationStore, Claim, ClaimResult } from '../../core/ports/attestation-store.ts';
-import { checkClaim, checkLookup, checkObservation } from '../../core/attestation/records/claim-check.ts';
+import type {
+  AttestationAdmin,
+  AttestationStore,
+  ChangeResult,
+  Claim,
+  ClaimResult,
+} from '../../core/ports/attestation-store.ts';
+import {
+  checkClaim,
+  checkLookup,
+  checkObservation,
+  checkRetirement,
+} from '../../core/attestation/records/claim-check.ts';
 import { holderOf, lookUp } from '../../core/attestation/records/look-up.ts';
 import type { StoredItems } from '../../core/attestation/records/look-up.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
@@ -41,8 +52,10 @@ const schema = `
 
   -- The holder of a node name, and of an address of the operator's ranges.
   CREATE TABLE node (
-    node_name TEXT PRIMARY KEY,
-    identity  TEXT NOT NULL
+    node_name  TEXT PRIMARY KEY,
+    identity   TEXT NOT NULL,
+    -- Only of a retired machine: its name is free from then on.
+    expires_at INTEGER
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE address (
@@ -109,7 +122,7 @@ const schema = `
 const attestationsFile: DatabaseKind = {
   name: 'attestation store',
   applicationId: 0x43_53_61_74, // CSat
-  schemaVersion: 3,
+  schemaVersion: 4,
   schema,
 };
 
@@ -156,7 +169,7 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
   const items = (now: Instant): StoredItems => ({
     identity: records.find,
     lock: findLock,
-    holder: records.holder,
+    holder: (nodeName) => records.holder(nodeName, now),
     spentBy: ({ kind, id }) => spentBy(kind, id, now),
     owner: records.owner,
     entries: selectMachines.all().map((row) => String(row['name'])),
@@ -167,13 +180,16 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
     if (write.kind === 'none') return true;
     const { identity, nodeName, rev } = write.record;
     const retired = retire === undefined ? undefined : records.findUnchanged(retire);
-    // retired-current
-    if (retire !== undefined && retired?.state !== 'active') return false;
+    // retired-current; a machine that was retired before is still as it was read.
+    if (retire !== undefined && retired?.state !== retire.state) return false;
     if (write.kind === 'create') {
       // machine-new
       if (records.find(identity) !== undefined) return false;
       // name-free
-      if (records.holder(nodeName) !== retired?.identity) return false;
+      const holder = records.holder(nodeName, retire === undefined ? now : undefined);
+      if (holder !== retired?.identity) return false;
+      // A machine that was retired by its successor has no name that could pass on.
+      if (retired?.state === 'retired' && !records.isEnding(nodeName)) return false;
     } else {
       // record-current
       if (records.findUnchanged({ ...write.record, rev: rev - 1 })?.state !== 'active') return false;
@@ -191,13 +207,10 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
     );
   }
 
-  function write({ verdict, once, identity, newAddresses, retire, audit }: Claim): void {
+  function write({ verdict, once, identity, newAddresses, retire, audit }: Claim, now: Instant): void {
     putVerdict.run(verdict.uid, verdict.expiresAt, JSON.stringify(verdict));
     for (const { kind, id, requestSha256, expiresAt } of once) putOnce.run(kind, id, requestSha256, expiresAt);
-    if (retire !== undefined) {
-      records.replace({ ...retire, state: 'retired', addresses: [], rev: retire.rev + 1 });
-      records.freeAddresses(retire.identity);
-    }
+    if (retire?.state === 'active') records.retire(retire, { retiredAt: now });
     if (identity.kind === 'create') records.create(identity.record);
     if (identity.kind === 'replace') records.replace(identity.record);
     if (identity.kind !== 'none')
@@ -209,7 +222,7 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
     findVerdict: async (uid, now) => findVerdict(uid, now),
     findIdentity: async (identity) => records.find(identity),
     findNode: async (nodeName) =>
-      snapshot(() => holderOf(nodeName, { holder: records.holder, identity: records.find })),
+      snapshot(() => holderOf(nodeName, { holder: (name) => records.holder(name), identity: records.find })),
     async recall(uid, { requester, from }, now) {
       const verdict = findVerdict(uid, now);
       const refusals = Number(selectRefusals.get(requester, from)?.['refusals'] ?? 0);
@@ -222,6 +235,20 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
         if (records.findUnchanged({ ...record, rev: record.rev - 1 })?.state !== 'active') return false;
         records.replace(record);
         return true;
+      });
+    },
+    async retire(record, { nameFreeAt, audit }) {
+      checkRetirement(record, { nameFreeAt, audit });
+      return transact((): ChangeResult => {
+        const found = records.find(record.identity);
+        if (found === undefined) return { kind: 'missing' };
+        // retired-current
+        if (records.findUnchanged(record)?.state !== 'active') return { kind: 'changed' };
+        // name-own
+        if (records.holder(record.nodeName) !== record.identity) return { kind: 'changed' };
+        records.retire(record, { retiredAt: audit.at, nameFreeAt });
+        records.audit(audit);
+        return { kind: 'written' };
       });
     },
     async countRefusal({ requester, from }) {
@@ -244,7 +271,7 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
         const found = findVerdict(claim.verdict.uid, now);
         if (found !== undefined) return { kind: 'verdict', found };
         if (!conditionsHold(claim, now)) return { kind: 'changed' };
-        write(claim);
+        write(claim, now);
         return { kind: 'written' };
       });
     },

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { identityRecordFrom } from '../../core/attestation/records/stored-records.ts';
 import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
+import type { Instant } from '../../core/ports/instant.ts';
 import { textIn, jsonIn } from './database.ts';
 
 export type IdentityStatements = ReturnType<typeof identityStatements>;
@@ -8,15 +9,20 @@ export type IdentityStatements = ReturnType<typeof identityStatements>;
 /** The statements that store and administration share. Each must run inside a transaction. */
 export function identityStatements(database: DatabaseSync) {
   const select = database.prepare('SELECT record FROM identity WHERE identity = ?');
-  const selectHolder = database.prepare('SELECT identity FROM node WHERE node_name = ?');
+  const selectHolder = database.prepare(
+    'SELECT identity FROM node WHERE node_name = ? AND (expires_at IS NULL OR expires_at > ?)',
+  );
+  const selectEnding = database.prepare('SELECT 1 FROM node WHERE node_name = ? AND expires_at IS NOT NULL');
   const selectOwner = database.prepare('SELECT identity FROM address WHERE address = ?');
   const insert = database.prepare(
     'INSERT INTO identity (identity, node_name, state, first_seen, rev, record) VALUES (?, ?, ?, ?, ?, ?)',
   );
   const update = database.prepare('UPDATE identity SET state = ?, rev = ?, record = ? WHERE identity = ?');
   const setHolder = database.prepare(
-    'INSERT INTO node (node_name, identity) VALUES (?, ?) ON CONFLICT (node_name) DO UPDATE SET identity = excluded.identity',
+    `INSERT INTO node (node_name, identity) VALUES (?, ?)
+     ON CONFLICT (node_name) DO UPDATE SET identity = excluded.identity, expires_at = NULL`,
   );
+  const endName = database.prepare('UPDATE node SET expires_at = ? WHERE node_name = ? AND identity = ?');
   const occupy = database.prepare('INSERT INTO address (address, identity) VALUES (?, ?)');
   const free = database.prepare('DELETE FROM address WHERE identity = ?');
   const insertAudit = database.prepare('INSERT INTO audit (id, item) VALUES (?, ?)');
@@ -27,7 +33,9 @@ export function identityStatements(database: DatabaseSync) {
   };
   return {
     find,
-    holder: (nodeName: string): string | undefined => textIn(selectHolder.get(nodeName), 'identity'),
+    /** The name of a retired machine has no holder from `nameFreeAt` on; without `now` nothing has expired. */
+    holder: (nodeName: string, now: Instant = 0): string | undefined =>
+      textIn(selectHolder.get(nodeName, now), 'identity'),
     owner: (address: string): string | undefined => textIn(selectOwner.get(address), 'identity'),
     /** The stored record, if it is unchanged. `rev` alone is not enough: after a reset, the next first use starts at 1. */
     findUnchanged({ identity, rev, firstSeen, nodeName }: IdentityRecord): IdentityRecord | undefined {
@@ -41,6 +49,16 @@ export function identityStatements(database: DatabaseSync) {
     },
     replace(record: IdentityRecord) {
       update.run(record.state, record.rev, JSON.stringify(record), record.identity);
+    },
+    /** Whether the node name of this retired machine has no successor yet. */
+    isEnding: (nodeName: string): boolean => selectEnding.get(nodeName) !== undefined,
+    /** The addresses become free, and the node name at `nameFreeAt`; without it the name passes on in the same transaction. */
+    retire(record: IdentityRecord, times: Pick<IdentityRecord, 'retiredAt' | 'nameFreeAt'>) {
+      const { identity, nodeName, rev } = record;
+      const retired: IdentityRecord = { ...record, ...times, state: 'retired', addresses: [], rev: rev + 1 };
+      update.run(retired.state, retired.rev, JSON.stringify(retired), identity);
+      free.run(identity);
+      if (times.nameFreeAt !== undefined) endName.run(times.nameFreeAt, nodeName, identity);
     },
     occupy: (address: string, identity: string) => void occupy.run(address, identity),
     freeAddresses: (identity: string) => void free.run(identity),

@@ -73,7 +73,7 @@ function checkActive(record: IdentityRecord | undefined, { nodeName, registeredA
   if (record.state !== 'active')
     return violation(
       'Revoked',
-      'this machine was retired since it was let in: its node name passed to another machine',
+      'this machine was retired since it was let in: it was reported as terminated, or its node name passed to another machine',
     );
   if (record.nodeName !== nodeName) return violation('Revoked', 'this machine was registered again under another name');
   // A reset invalidates earlier verdicts, even if the same machine is registered again: it may have another key or disk.

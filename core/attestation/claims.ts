@@ -27,6 +27,9 @@ export function firstUseClaim(
       return { ...claim, identity: { kind: 'create', record: firstRecord(use) } };
     case 'takeover': {
       const { holder } = firstUse;
+      const passing = { ...claim, identity: { kind: 'create', record: firstRecord(use) }, retire: holder } as const;
+      // The retirement of a holder that was retired before has its audit item.
+      if (holder.state === 'retired') return passing;
       const retired = {
         id: ulid(now, random.randomBytes(10)),
         at: now,
@@ -37,7 +40,7 @@ export function firstUseClaim(
         reason: `its machine is gone; the name passed to ${identity}`,
         before: holder,
       } as const;
-      return { ...claim, identity: { kind: 'create', record: firstRecord(use) }, retire: holder, audit: [retired] };
+      return { ...passing, audit: [retired] };
     }
     case 'repeat':
     case 'renewal':

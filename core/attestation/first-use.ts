@@ -42,14 +42,18 @@ export type FirstUse =
   | { readonly kind: 'takeover'; readonly holder: IdentityRecord };
 
 /** The refusal of a retired machine, until an operator resets it. */
-export const machineRetired = violation('Revoked', 'this machine was retired: its node name passed to another machine');
+export const machineRetired = violation(
+  'Revoked',
+  'this machine was retired: it was reported as terminated, or its node name passed to another machine',
+);
 
 export function decideFirstUse(question: FirstUseQuestion): FirstUse | Refused {
   const { record, holder } = question;
   if (record === undefined) {
     if (holder === undefined) return { kind: 'first' };
-    if (holder.state === 'active') return { kind: 'takeover', holder };
-    // The transaction that retires a machine also passes its name on, so a retired holder means that the table was edited.
+    // The holder keeps its name until the grace after its retirement is over; the platform is asked about it again.
+    if (holder.state === 'active' || holder.nameFreeAt !== undefined) return { kind: 'takeover', holder };
+    // A machine that was retired by its successor has no name any more, so the table was edited.
     return refuse(nameTaken(holder));
   }
   switch (record.state) {

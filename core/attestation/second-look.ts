@@ -18,7 +18,7 @@ import type { Instant } from '../ports/instant.ts';
 const minute = 60_000;
 /** Time between the observations. Less than the life of evidence (5 minutes), so one request can lead to both. */
 export const secondLookAfter = 2 * minute;
-/** How long a first observation counts that the platform does not know the machine. */
+/** How long a first observation counts that the machine is terminated, or that its platform does not know it. */
 export const firstLookLasts = 30 * minute;
 /** If the platform has reported a machine as unknown for this long, it is treated as terminated (§6.4). */
 const unknownForMilliseconds = 60 * minute;
@@ -78,9 +78,13 @@ export function checkHolderGone(holder: IdentityRecord, state: MachineState, now
     case 'stopped': {
       const { unknownSince, ...unmarked } = holder;
       const refused = refuse(nameTaken(holder));
-      return unknownSince === undefined ? refused : { ...refused, observed: nextRevision(unmarked) };
+      // The record of a retired machine does not change any more.
+      if (unknownSince === undefined || holder.state === 'retired') return refused;
+      return { ...refused, observed: nextRevision(unmarked) };
     }
     case 'unknown': {
+      // A retired machine was reported as terminated at two looks. Since then its platform forgot it.
+      if (holder.state === 'retired') return undefined;
       // Platforms forget terminated machines after about an hour, and know new ones only after a while.
       if (now - holder.lastSeen <= unknownForMilliseconds) return refuse(nameTaken(holder));
       const early = holderTooEarly(holder, now);
@@ -93,11 +97,13 @@ export function checkHolderGone(holder: IdentityRecord, state: MachineState, now
 }
 
 /** A delay if the first observation is too recent, so that the platform is not asked. */
-export function holderTooEarly({ unknownSince }: IdentityRecord, now: Instant): Declined | undefined {
+export function holderTooEarly({ state, unknownSince }: IdentityRecord, now: Instant): Declined | undefined {
+  if (state === 'retired') return undefined;
   return firstLookCounts(unknownSince, now) ? tooEarly(unknownSince, now) : undefined;
 }
 
-function firstLookCounts(mark: Instant | undefined, now: Instant): mark is Instant {
+/** Whether a first observation is recent enough for a second one to decide. */
+export function firstLookCounts(mark: Instant | undefined, now: Instant): mark is Instant {
   return mark !== undefined && now - mark <= firstLookLasts && mark - now <= clockLeeway;
 }
 
@@ -157,6 +163,6 @@ function reuse(why: string): Declined {
 const contested = reuse('two other keys asked for its name since it was started');
 
 /** An observation changes the record, so decisions that were based on the old one must be made again. */
-function nextRevision(record: IdentityRecord): IdentityRecord {
+export function nextRevision(record: IdentityRecord): IdentityRecord {
   return { ...record, rev: record.rev + 1 };
 }

@@ -12,9 +12,10 @@
  *   no-verdict        claim             the UID has no verdict, or an expired one
  *   evidence-unspent  claim             each key of `once` is unspent, expired, or spent by the same request bytes
  *   machine-new       create, adopt     the identity has no record
- *   name-free         create, adopt     the node name has no holder, or its holder is the machine in `retire`
+ *   name-free         create, adopt     the node name has no holder, or one whose name is free by now (`nameFreeAt`), or its
+ *                                       holder is the machine in `retire`, active or retired as the caller read it
  *   record-current    replace, observe  the stored record is active, has `rev - 1`, and the same `firstSeen` and node name
- *   name-own          replace           the holder of the node name is this identity
+ *   name-own          replace, retire   the holder of the node name is this identity
  *   retired-current   retire            the stored record is active, has the same `rev`, `firstSeen` and node name
  *   entry-listed      claim             `entry` is on the list of machines, if the decision depends on it
  *   address-free      newAddresses      the address has no user, or its user is the machine in `retire`
@@ -28,6 +29,7 @@ import type { Violations } from '../outcome/outcome.ts';
  * The machine behind a node name. docs/attestation.md, Trust on first use.
  *
  *   (none) ──claim──► active ──another machine claims its node name──► retired
+ *                     active ──its platform reports it as terminated, at two looks──► retired; the name is free after a grace
  *   active or retired ──reset──► (none): the record moves to the audit items
  */
 export interface IdentityRecord {
@@ -42,8 +44,15 @@ export interface IdentityRecord {
   readonly providerId: string;
   /** When the machine was last started, as its provider reported at its last use. Never decreases. */
   readonly startedAt?: Instant;
-  /** When the platform first reported the machine as unknown (the first of two looks). The machine's next use erases it. */
+  /**
+   * When the platform first reported the machine as terminated or unknown (the first of two looks). The machine's next use erases
+   * it, and a look that finds the machine.
+   */
   readonly unknownSince?: Instant;
+  /** Only of a retired machine; absent if it was retired before this field existed. */
+  readonly retiredAt?: Instant;
+  /** Only of a machine that was retired without a successor: from this instant on its node name has no holder. */
+  readonly nameFreeAt?: Instant;
   /** A request for another key after a stop and start (the first of two looks). The machine's next use erases it. */
   readonly restart?: RestartSeen;
   /** Addresses in the operator's ranges that this machine used first, canonical text. At most `mostAddresses`. */
@@ -130,7 +139,7 @@ export interface LookupResult {
   readonly identity?: IdentityRecord;
   /** The lock of that machine, if an operator locked it. */
   readonly lock?: Lock;
-  /** The holder of the node name, if it is another identity. */
+  /** The holder of the node name, if it is another identity; absent from `nameFreeAt` on. */
   readonly holder?: IdentityRecord;
   /** For each key of `Lookup.once`, SHA-256 of the spec.request that spent it; undefined: unspent or expired. */
   readonly once: readonly (string | undefined)[];
@@ -151,8 +160,9 @@ export interface Claim {
   /** Addresses that this identity uses for the first time. Condition: address-free. */
   readonly newAddresses: readonly string[];
   /**
-   * The machine that loses its node name to this one, only with `create`. Its addresses become free or pass to this one.
-   * Conditions: retired-current, name-free.
+   * The machine that loses its node name to this one, only with `create`: the holder as it was read. An active one is retired, and its
+   * addresses become free or pass to this one (condition retired-current). A retired one, whose name is not free yet, stays as it
+   * is. Condition: name-free.
    */
   readonly retire?: IdentityRecord;
   /**
@@ -175,11 +185,19 @@ export type IdentityWrite =
 export type ClaimResult =
   { readonly kind: 'written' } | { readonly kind: 'verdict'; readonly found: Verdict } | { readonly kind: 'changed' };
 
+export interface Retirement {
+  readonly nameFreeAt: Instant;
+  readonly audit: AuditItem;
+}
+
 export interface AttestationStore extends LockReader {
   /** Expired verdicts are not returned. */
   findVerdict(uid: string, now: Instant): Promise<Verdict | undefined>;
   findIdentity(identity: string): Promise<IdentityRecord | undefined>;
-  /** The record of the holder of a node name, active or not. */
+  /**
+   * The record of the machine that has the node name or, if it is retired, had it last: the caller compares `nameFreeAt` with the
+   * time. Perhaps undefined from `nameFreeAt` on.
+   */
   findNode(nodeName: string): Promise<IdentityRecord | undefined>;
   /** The verdict (unless expired) and the count of refusals in one call; they may be from different moments. */
   recall(uid: string, window: RefusalWindow, now: Instant): Promise<{ verdict?: Verdict; refusals: number }>;
@@ -194,6 +212,11 @@ export interface AttestationStore extends LockReader {
    * since it was read, perhaps by an earlier call with the same record whose answer was lost.
    */
   observe(record: IdentityRecord): Promise<boolean>;
+  /**
+   * Ends the record of a machine that no longer exists, at the time of `audit`: its addresses are free, and its node name from
+   * `nameFreeAt` on. `record` is the active record as it was read. One transaction. Conditions: retired-current, name-own.
+   */
+  retire(record: IdentityRecord, retirement: Retirement): Promise<ChangeResult>;
   /** Adds one refusal. The count is stored until at least one hour after `window.from`. */
   countRefusal(window: RefusalWindow): Promise<void>;
   /** One transaction. Conditions: no-verdict, evidence-unspent, entry-listed, address-free, and those of the identity write. */
@@ -252,7 +275,7 @@ export interface AttestationAdmin {
   listMachines(): Promise<readonly MachineEntry[]>;
   /** Removes the record, its addresses, and its node name if no other machine holds it. Condition: record-same. */
   reset(record: IdentityRecord, audit: AuditItem): Promise<ChangeResult>;
-  /** Writes a record without a key (rev 1). Conditions: machine-new, name-free, address-free; else `changed`. */
+  /** Writes a record without a key (rev 1), at the time of `audit`. Conditions: machine-new, name-free, address-free; else `changed`. */
   adopt(record: IdentityRecord, audit: AuditItem): Promise<ChangeResult>;
   /** Adds the entry, or replaces an existing one. */
   allowMachine(entry: MachineEntry, audit: AuditItem): Promise<ChangeResult>;

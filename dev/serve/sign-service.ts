@@ -1,7 +1,7 @@
 /** The sign and attest handlers over embedded stores and keys, in place of Lambda, DynamoDB and KMS. */
 import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
-import { ec2Endpoint, endorsementKeyEndpoint } from '../../adapters/aws/ec2.ts';
+import { ec2Endpoint, ec2Fleet, endorsementKeyEndpoint } from '../../adapters/aws/ec2.ts';
 import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
 import type { EmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
 import { createEmbeddedCa, temporaryCa } from '../../adapters/embedded/authority.ts';
@@ -167,7 +167,8 @@ function awsPorts({ aws: settings }: ClusterAttestation, standIn: AwsPorts | und
   const endpoint = process.env['AWS_ENDPOINT_URL_STS'];
   const sts = stsEndpoint(endpoint === undefined ? {} : { endpoint });
   const regionCertificates = readRegionCertificates(settings);
-  return { aws: { sts, ec2: ec2Endpoint(), endorsementKeys: endorsementKeyEndpoint(), regionCertificates } };
+  const ec2 = { ec2: ec2Endpoint(), fleet: ec2Fleet(), endorsementKeys: endorsementKeyEndpoint() };
+  return { aws: { sts, ...ec2, regionCertificates } };
 }
 
 function present<T>(value: T | undefined, what: string): T {

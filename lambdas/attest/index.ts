@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
-import { connectSharedEc2, ec2Endpoint, endorsementKeyEndpoint } from '../../adapters/aws/ec2.ts';
+import { connectSharedEc2, ec2Endpoint, ec2Fleet, endorsementKeyEndpoint } from '../../adapters/aws/ec2.ts';
 import { callersAllowed, clusterConfiguration } from '../../adapters/lambda/bundle.ts';
 import { checkCaller } from '../../adapters/lambda/caller.ts';
 import type { HttpHandler } from '../../adapters/lambda/http.ts';
@@ -28,6 +28,7 @@ export const handler: AttestFunction | HttpHandler = serveOrRefuse(() => {
     aws: {
       sts: stsEndpoint(endpoint === undefined ? {} : { endpoint }),
       ec2: ec2Endpoint(connectSharedEc2),
+      fleet: ec2Fleet(connectSharedEc2),
       endorsementKeys: endorsementKeyEndpoint(connectSharedEc2),
       regionCertificates: regionCertificates(),
     },

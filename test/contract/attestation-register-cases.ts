@@ -338,7 +338,7 @@ const lists: readonly Case[] = [
       const old = await scene.done(scene.first());
       const next = await scene.done(scene.first({ retire: old }, { identity: scene.b }));
       const listed = (await all(scene.register.listIdentities())).filter(({ nodeName }) => nodeName === scene.n);
-      const expected: readonly IdentityRecord[] = [{ ...old, state: 'retired', rev: 2 }, next];
+      const expected: readonly IdentityRecord[] = [{ ...old, state: 'retired', retiredAt: now, rev: 2 }, next];
       deepStrictEqual(byIdentity(listed), byIdentity(expected));
     },
   },

@@ -6,6 +6,7 @@ import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mostAddresses } from '../../core/attestation/records/stored-records.ts';
 import type { Claim, ClaimResult, IdentityRecord, Verdict } from '../../core/ports/attestation-store.ts';
+import { retirementCases } from './retirement/cases.ts';
 import { all, hour, now, spent } from './attestation-scene.ts';
 import type { Scene } from './attestation-scene.ts';
 
@@ -204,7 +205,7 @@ const firstUses: readonly Case[] = [
       const next = scene.record({ identity: b, addresses: [x] });
       const claim = scene.first({ retire: old, identity: { kind: 'create', record: next }, newAddresses: [x], audit });
       await scene.done(claim);
-      deepStrictEqual(await store.findIdentity(a), { ...old, state: 'retired', addresses: [], rev: 2 });
+      deepStrictEqual(await store.findIdentity(a), { ...old, state: 'retired', retiredAt: now, addresses: [], rev: 2 });
       deepStrictEqual(await store.findNode(n), next);
       const look = { now, identity: a, nodeName: n, once: [], addresses: [x, y], machines: [] };
       const { addresses, holder, identity } = await store.lookup(look);
@@ -745,6 +746,7 @@ export const storeCases: readonly Case[] = [
   ...looks,
   ...misuse,
   ...observations,
+  ...retirementCases,
   ...refusals,
   ...together,
 ];

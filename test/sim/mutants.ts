@@ -61,8 +61,8 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       'test/sim/ports/attestations.ts',
       [
         'two first uses of a name both hold',
-        "if (names.get(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;",
-        "if (write.kind !== 'create' && names.get(nodeName) !== identity) return false;",
+        "if (holder !== (write.kind === 'create' ? retired?.identity : identity)) return false;",
+        "if (write.kind !== 'create' && holder !== identity) return false;",
       ],
       [
         'two machines claim one address at once',

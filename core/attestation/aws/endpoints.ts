@@ -4,6 +4,8 @@ import type { InstanceDescription } from './instance.ts';
 export interface AwsPorts {
   readonly sts: StsEndpoint;
   readonly ec2: Ec2Endpoint;
+  /** Required to list terminated instances. */
+  readonly fleet?: Ec2Fleet;
   /** DER, by region. A document of a region without certificates is refused. */
   readonly regionCertificates: RegionCertificates;
   /** Required if the cluster takes evidence of `aws-nitrotpm`. */
@@ -35,6 +37,17 @@ export interface StsAnswer {
 /** Throws unless EC2 describes the instance or answers that it does not exist; also if a permission is missing. */
 export interface Ec2Endpoint {
   describeInstance(where: InstancePlace, instanceId: string): Promise<InstanceDescription | 'notFound'>;
+}
+
+/** Lists all matching instances, page by page. Throws if a page cannot be read. */
+export interface Ec2Fleet {
+  listInstances(where: InstancePlace, filters: readonly InstanceFilter[]): AsyncIterable<InstanceDescription>;
+}
+
+/** A filter of DescribeInstances: one of its values must match; `*` and `?` are wildcards. */
+export interface InstanceFilter {
+  readonly name: string;
+  readonly values: readonly string[];
 }
 
 /** Values of KeyType in GetInstanceTpmEkPub. */

@@ -1,25 +1,14 @@
 /**
- * Which running instances an operator may adopt without evidence (`countersign tofu adopt`): those that the policy permits, under
- * the one name that its rules give to each. adapters/aws/ec2.ts asks EC2.
+ * Lists of instances. The running ones that an operator may adopt without evidence (`countersign tofu adopt`): those that the
+ * policy permits, under the one name that its rules give to each. And the terminated ones. adapters/aws/ec2.ts asks EC2.
  */
 import type { AwsAttestation, NodeNameRule } from '../../configuration/providers/aws.ts';
 import type { Violation } from '../../outcome/outcome.ts';
 import type { Instant } from '../../ports/instant.ts';
-import type { InstancePlace } from './endpoints.ts';
+import type { Ec2Fleet, InstanceFilter, InstancePlace } from './endpoints.ts';
 import { checkInstance, describeMachine } from './instance.ts';
 import type { InstanceDescription } from './instance.ts';
-import { identityOf } from './instance-identity.ts';
-
-/** Lists all matching instances, page by page. Throws if a page cannot be read. */
-export interface Ec2Fleet {
-  listInstances(where: InstancePlace, filters: readonly InstanceFilter[]): AsyncIterable<InstanceDescription>;
-}
-
-/** A filter of DescribeInstances: one of its values must match; `*` and `?` are wildcards. */
-export interface InstanceFilter {
-  readonly name: string;
-  readonly values: readonly string[];
-}
+import { identityOf, isInstanceId } from './instance-identity.ts';
 
 export interface FoundMachine {
   readonly identity: string;
@@ -53,6 +42,32 @@ export function instanceFilters({ vpcs, subnets, tags }: AwsAttestation): readon
         : { name: `tag:${key}`, values: [value] },
     ),
   ].filter(({ values }) => values.length > 0 && values.length <= mostValues);
+}
+
+const terminated: readonly InstanceFilter[] = [{ name: 'instance-state-name', values: ['terminated'] }];
+
+/**
+ * The identities of terminated instances. EC2 lists an instance for about an hour after its end, without its VPC and its subnet, so
+ * no other filter of the policy applies. The calls grow with what ended in the last hour, and not with the fleet; and unlike a
+ * question about known ids, the list cannot fail because EC2 has forgotten one of them.
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html
+ *
+ * If a place cannot be read, the others are still listed; then it throws.
+ */
+export async function* goneInstances(policy: AwsAttestation, fleet: Ec2Fleet): AsyncGenerator<string> {
+  const errors: unknown[] = [];
+  for (const place of placesOf(policy)) {
+    try {
+      for await (const { instanceId, ownerId, state } of fleet.listInstances(place, terminated))
+        // If the role belongs to another account, its instances say nothing about this one.
+        if (state === 'terminated' && ownerId === place.account && isInstanceId(instanceId))
+          yield identityOf({ account: place.account, region: place.region, instanceId });
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length === 1) throw errors[0];
+  if (errors.length > 1) throw new AggregateError(errors, `EC2 cannot be asked in ${errors.length} places`);
 }
 
 /** `rules`: the naming rules of the policy that apply. */

@@ -8,6 +8,7 @@ import { success } from '../../outcome/result.ts';
 import type { Result } from '../../outcome/result.ts';
 import type { AwsPorts } from './endpoints.ts';
 import { readAwsEvidence } from './evidence.ts';
+import { goneInstances } from './fleet.ts';
 import type { AwsEvidenceVersion } from './evidence.ts';
 import { pinCertificate } from './cms.ts';
 import type { PinnedCertificate } from './cms.ts';
@@ -23,6 +24,7 @@ interface Aws extends AwsPorts {
 
 /** Throws if a region certificate cannot be read. */
 export function awsProvider(policy: AwsAttestation, ports: AwsPorts): AttestationProvider {
+  const { fleet } = ports;
   const versions = acceptedVersions(policy);
   // The certificates verify identity documents, which only aws/v1 has.
   const regions = versions.includes('aws/v1') ? [...ports.regionCertificates] : [];
@@ -35,6 +37,8 @@ export function awsProvider(policy: AwsAttestation, ports: AwsPorts): Attestatio
     ...(policy.allowRestart ? { restartWindow: policy.restartWindowMinutes * 60_000 } : {}),
     examine: (evidence) => examine(aws, evidence),
     describe: (identity) => describeByIdentity(aws, identity),
+    // An instance has one identity, so this list is also that of provider aws-nitrotpm.
+    ...(fleet === undefined ? {} : { goneMachines: () => goneInstances(policy, fleet) }),
   };
 }
 

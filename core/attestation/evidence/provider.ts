@@ -35,6 +35,12 @@ export interface AttestationProvider {
    * may be gone. Throws if the platform does not answer: an error is not a state.
    */
   describe(identity: string, now: Instant): Promise<MachineState>;
+  /**
+   * The identities of the machines that the platform reports as terminated, those of other clusters included. Each is listed at least
+   * as long as two looks take (second-look.ts). Absent: the platform has no such list. Throws at the end if a part of the list could
+   * not be read; the identities before that are right. Two providers of one platform (registrar.ts) have the list once.
+   */
+  goneMachines?(): AsyncIterable<string>;
 }
 
 /** What a node sent, and the request to which it must be bound. */

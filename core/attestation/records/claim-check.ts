@@ -3,7 +3,7 @@
  * A contradiction is a mistake in this program and throws.
  */
 import { addressKind, mostAddresses } from './stored-records.ts';
-import type { Claim, IdentityRecord, Lookup } from '../../ports/attestation-store.ts';
+import type { Claim, IdentityRecord, Lookup, Retirement } from '../../ports/attestation-store.ts';
 
 export function checkClaim({ identity, once, newAddresses, retire, entry, audit }: Claim): void {
   if (identity.kind === 'none') {
@@ -50,6 +50,12 @@ function checkFirst(record: IdentityRecord, newAddresses: readonly string[]): vo
   if (record.rev !== 1) throw new TypeError('a first record must have rev 1');
   if (!record.addresses.every((address) => newAddresses.includes(address)))
     throw new TypeError('a first record must claim all of its addresses');
+}
+
+/** Only the record of an active machine ends, and its name is not free before that. */
+export function checkRetirement({ state }: IdentityRecord, { nameFreeAt, audit }: Retirement): void {
+  if (state !== 'active') throw new TypeError('a retired machine cannot be retired again');
+  if (!(nameFreeAt >= audit.at)) throw new TypeError('the name of a retired machine is free after its retirement');
 }
 
 /** The record that an operator writes for a running machine. */

@@ -65,6 +65,8 @@ export const identityRecordFrom = object<IdentityRecord>({
   providerId: text,
   startedAt: optional(integer),
   unknownSince: optional(integer),
+  retiredAt: optional(integer),
+  nameFreeAt: optional(integer),
   restart: optional(object<RestartSeen>({ startedAt: integer, since: integer, spkiSha256: text, contested: flag })),
   addresses: listOf(text),
   firstSeen: integer,

@@ -155,6 +155,12 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
       if (machine === undefined) return { kind: state ?? 'unknown' };
       return { kind: 'running', machine, violations: unwanted === undefined ? [] : [unwanted] };
     },
+    async *goneMachines() {
+      for (const [id, { state, down }] of machines) {
+        if (down !== undefined) throw down;
+        if (state === 'gone') yield `${name}#${id}`;
+      }
+    },
   };
   return {
     provider,

@@ -15,6 +15,7 @@ import {
   checkClaim,
   checkLookup,
   checkObservation,
+  checkRetirement,
 } from '../../../core/attestation/records/claim-check.ts';
 import { lockOfMachine, oldestFirst, subjectsOf } from '../../../core/attestation/records/lock-subjects.ts';
 import type { Lock, LockSubject } from '../../../core/ports/locks.ts';
@@ -43,6 +44,8 @@ interface Spent {
 export function createSimulatedAttestations(): SimulatedAttestations {
   const identities = new Map<string, IdentityRecord>();
   const names = new Map<string, string>();
+  /** Of names whose machine is retired: from when on they are free. */
+  const freeAt = new Map<string, Instant>();
   const verdicts = new Map<string, Verdict>();
   const proofs = new Map<string, Spent>();
   const addresses = new Map<string, string>();
@@ -62,8 +65,13 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     return spent !== undefined && spent.expiresAt > now ? spent.requestSha256 : undefined;
   }
 
-  function holderOf(nodeName: string): IdentityRecord | undefined {
-    const identity = names.get(nodeName);
+  /** Without `now` no name is free that was ever given. */
+  function nameHolder(nodeName: string, now: Instant = 0): string | undefined {
+    return (freeAt.get(nodeName) ?? Infinity) <= now ? undefined : names.get(nodeName);
+  }
+
+  function holderOf(nodeName: string, now?: Instant): IdentityRecord | undefined {
+    const identity = nameHolder(nodeName, now);
     if (identity === undefined) return undefined;
     const record = identities.get(identity);
     if (record === undefined) throw new TypeError('a node name belongs to a machine without a record');
@@ -89,16 +97,26 @@ export function createSimulatedAttestations(): SimulatedAttestations {
   function create(record: IdentityRecord): void {
     identities.set(record.identity, record);
     names.set(record.nodeName, record.identity);
+    freeAt.delete(record.nodeName);
+  }
+
+  function end(record: IdentityRecord, times: Pick<IdentityRecord, 'retiredAt' | 'nameFreeAt'>): void {
+    const ended = { ...record, ...times, state: 'retired', addresses: [], rev: record.rev + 1 } as const;
+    identities.set(record.identity, ended);
+    freeAddresses(record.identity);
+    if (times.nameFreeAt !== undefined) freeAt.set(record.nodeName, times.nameFreeAt);
   }
 
   function holds({ identity: write, once, newAddresses, retire, entry }: Claim, now: Instant): boolean {
     if (write.kind === 'none') return true;
     const { identity, nodeName, rev } = write.record;
     const retired = retire === undefined ? undefined : still(retire);
-    if (retire !== undefined && retired?.state !== 'active') return false;
+    if (retire !== undefined && retired?.state !== retire.state) return false;
     const before = write.kind === 'create' ? identities.get(identity) : still({ ...write.record, rev: rev - 1 });
     if (write.kind === 'create' ? before !== undefined : before?.state !== 'active') return false;
-    if (names.get(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;
+    const holder = nameHolder(nodeName, retire === undefined ? now : undefined);
+    if (holder !== (write.kind === 'create' ? retired?.identity : identity)) return false;
+    if (retired?.state === 'retired' && !freeAt.has(nodeName)) return false;
     if (entry !== undefined && !machines.has(entry)) return false;
     const free = new Set([undefined, retired?.identity]);
     return (
@@ -107,15 +125,12 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     );
   }
 
-  function write({ verdict, once, identity, newAddresses, retire, audit: items }: Claim): void {
+  function write({ verdict, once, identity, newAddresses, retire, audit: items }: Claim, now: Instant): void {
     audit(items);
     verdicts.set(verdict.uid, verdict);
     for (const { kind, id, requestSha256, expiresAt } of once)
       proofs.set(`${kind} ${id}`, { requestSha256, expiresAt });
-    if (retire !== undefined) {
-      identities.set(retire.identity, { ...retire, state: 'retired', addresses: [], rev: retire.rev + 1 });
-      freeAddresses(retire.identity);
-    }
+    if (retire?.state === 'active') end(retire, { retiredAt: now });
     if (identity.kind === 'create') create(identity.record);
     if (identity.kind === 'replace') identities.set(identity.record.identity, identity.record);
     if (identity.kind !== 'none') for (const address of newAddresses) addresses.set(address, identity.record.identity);
@@ -135,6 +150,15 @@ export function createSimulatedAttestations(): SimulatedAttestations {
       identities.set(record.identity, record);
       return true;
     },
+    async retire(record, { nameFreeAt, audit: item }) {
+      checkRetirement(record, { nameFreeAt, audit: item });
+      if (!identities.has(record.identity)) return { kind: 'missing' };
+      if (still(record)?.state !== 'active' || names.get(record.nodeName) !== record.identity)
+        return { kind: 'changed' };
+      audit([item]);
+      end(record, { retiredAt: item.at, nameFreeAt });
+      return { kind: 'written' };
+    },
     async countRefusal({ requester, from }) {
       const key = `${from} ${requester}`;
       refused.set(key, (refused.get(key) ?? 0) + 1);
@@ -144,7 +168,7 @@ export function createSimulatedAttestations(): SimulatedAttestations {
       checkLookup(question);
       const { now, identity, nodeName, once, addresses: asked, machines: wanted } = question;
       const record = identity === undefined ? undefined : identities.get(identity);
-      const holder = holderOf(nodeName);
+      const holder = holderOf(nodeName, now);
       const entry = wanted.find((name) => !name.includes('*') && machines.has(name));
       const lock = identity === undefined ? undefined : locks.get(lockOfMachine(identity));
       if (entry !== undefined) for (const listener of listeners) listener(entry);
@@ -164,7 +188,7 @@ export function createSimulatedAttestations(): SimulatedAttestations {
       const found = verdictOf(claim.verdict.uid, now);
       if (found !== undefined) return { kind: 'verdict', found };
       if (!holds(claim, now)) return { kind: 'changed' };
-      write(claim);
+      write(claim, now);
       return { kind: 'written' };
     },
   };
@@ -180,15 +204,19 @@ export function createSimulatedAttestations(): SimulatedAttestations {
       const { identity, nodeName } = record;
       audit([item]);
       identities.delete(identity);
-      // A retired machine's name is another's by now.
-      if (names.get(nodeName) === identity) names.delete(nodeName);
+      // A retired machine's name may be another's by now.
+      if (names.get(nodeName) === identity) {
+        names.delete(nodeName);
+        freeAt.delete(nodeName);
+      }
       freeAddresses(identity);
       return { kind: 'written' };
     },
     async adopt(record, item): Promise<ChangeResult> {
       checkAdoption(record);
       const taken = record.addresses.some((address) => addresses.has(address));
-      if (taken || identities.has(record.identity) || names.has(record.nodeName)) return { kind: 'changed' };
+      if (taken || identities.has(record.identity) || nameHolder(record.nodeName, item.at) !== undefined)
+        return { kind: 'changed' };
       audit([item]);
       create(record);
       for (const address of record.addresses) addresses.set(address, record.identity);

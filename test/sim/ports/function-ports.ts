@@ -102,6 +102,7 @@ export function storePort(
           if (written) events.observed(invocation, record);
         },
       ),
+    retire: (record, retirement) => ask('retire', record.identity, () => store.retire(record, retirement)),
     countRefusal: (...asked) => ask('countRefusal', about, () => store.countRefusal(...asked)),
     // Keys differ from run to run, and traces must not.
     findLock: (subject) =>

@@ -113,6 +113,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'adapters/dynamodb/attestation-items.ts': ['@aws-sdk/client-dynamodb'],
   'adapters/dynamodb/attestations.ts': ['@aws-sdk/client-dynamodb'],
   'adapters/dynamodb/attestation-admin.ts': ['@aws-sdk/client-dynamodb'],
+  'adapters/dynamodb/audited-change.ts': ['@aws-sdk/client-dynamodb'],
   'adapters/aws/kms-client.ts': ['@aws-sdk/client-kms'],
   'adapters/aws/kms-challenge-key.ts': ['@aws-sdk/client-kms'],
   'adapters/aws/kms-signer.ts': ['@aws-sdk/client-kms'],

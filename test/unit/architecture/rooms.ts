@@ -22,6 +22,10 @@ export const rooms: readonly Room[] = [
     path: 'core/inventory',
     purpose: 'certificates for operators and auditors: read from the ledger, compared with KMS, decided again',
   },
+  {
+    path: 'core/attestation/retirement',
+    purpose: 'machines that their platforms report as terminated: their records end, their node names become free',
+  },
   { path: 'core/attestation', purpose: 'may this machine be this node? evidence, admission, first use, verdict' },
   {
     path: 'core/attestation/aws-nitrotpm',

@@ -61,6 +61,7 @@ async function realCalls(tries: readonly Try[]): Promise<Calls> {
     lookup: noted('lookup', (question) => real.lookup(question)),
     recall: noted('recall', (...asked) => real.recall(...asked)),
     observe: noted('observe', (record) => real.observe(record)),
+    retire: noted('retire', (...asked) => real.retire(...asked)),
     countRefusal: noted('countRefusal', (count) => real.countRefusal(count)),
     claim: noted('claim', async (claim, now) => {
       if (beaten > 0) {

@@ -41,8 +41,22 @@ const changes = [
       '',
     ],
     ['addresses of a later use are not claimed', '      ...writes.addAddresses(newAddresses, identity),\n', ''],
-    ['addresses stay with the machine that is gone', ', ...writes.freeAddresses(left, retire.identity)]', ']'],
-    ['the machine that is gone stays active', '[writes.retire(retire), ', '['],
+    [
+      'the machine that is gone stays active',
+      "retire?.state === 'active' ? writes.retire(retire, { retiredAt: now }, newAddresses) : []",
+      '[]',
+    ],
+    ['a retired machine keeps its name', '        writes.endName(record, nameFreeAt),\n', ''],
+    [
+      'a retirement that does not fit together is written',
+      '      checkRetirement(record, { nameFreeAt, audit });\n',
+      '',
+    ],
+    [
+      'a name passes on at no time',
+      'writes.firstUse(write.record, now, retire)',
+      'writes.firstUse(write.record, 0, retire)',
+    ],
     ['a claim writes no audit item', '      ...audit.map((item) => writes.audit(item)),\n', ''],
     [
       'a lost race is reported as a verdict',
@@ -65,6 +79,8 @@ const changes = [
       'return verdict.expiresAt > now ? verdict : undefined;',
       'return now > 0 ? verdict : undefined;',
     ],
+    ['the name of a retired machine is never free', 'return until <= now ? undefined : owner', 'return owner'],
+    ['the name of a retired machine is free later', 'return until <= now ?', 'return until < now ?'],
     [
       'an expired proof is found',
       'return expiresAt > now ? requestSha256 : undefined;',
@@ -83,14 +99,26 @@ const changes = [
     ],
     [
       'a name may belong to another machine',
-      'former === undefined ? isAbsent : belongsTo(former))',
-      `former === undefined ? ${always} : belongsTo(former))`,
+      'former === undefined ? isFree(now) : isHeldBy(former))',
+      `former === undefined ? ${always} : isHeldBy(former))`,
     ],
     [
       'a name is transferred from a machine that does not have it',
-      'former === undefined ? isAbsent : belongsTo(former))',
-      `former === undefined ? isAbsent : ${always})`,
+      'former === undefined ? isFree(now) : isHeldBy(former))',
+      `former === undefined ? isFree(now) : ${always})`,
     ],
+    [
+      'a name passes on from a retired machine that is back',
+      'AND attribute_exists(#expiresAt)',
+      'AND (attribute_exists(#expiresAt) OR attribute_not_exists(#expiresAt))',
+    ],
+    ['a name is free one instant later', "expression: '#expiresAt <= :now'", "expression: '#expiresAt < :now'"],
+    [
+      'the name of another machine ends with a retired one',
+      'timeToLive(expiresAt) };\n    return put(keys.node(nodeName), item, belongsTo(identity));',
+      `timeToLive(expiresAt) };\n    return put(keys.node(nodeName), item, ${always});`,
+    ],
+    ['addresses stay with the machine that is gone', '[update, ...freeAddresses(left, record.identity)]', '[update]'],
     [
       'an address may belong to another machine',
       'former === undefined ? isAbsent : isAbsentOr(belongsTo(former))',
@@ -127,9 +155,7 @@ const changes = [
     ['a reset keeps the name', '[writes.remove(keys.node(nodeName), belongsTo(identity))] : []', '[] : []'],
     ['a reset wants the name of its successor', "node?.['identity']?.S === identity ?", 'node !== undefined ?'],
     ['a reset keeps the addresses', '        ...writes.freeAddresses(addresses, identity),\n', ''],
-    ['a missing record has changed', "? 'missing' : 'changed'", "? 'changed' : 'changed'"],
     ['an adoption brings a key', '      checkAdoption(record);\n', ''],
-    ['an admin change writes no audit item', '[...items, writes.audit(audit, token)]', '[...items]'],
     [
       'what is not there can be removed: a name',
       'writes.remove(keys.machine(name), isPresent)',
@@ -142,6 +168,12 @@ const changes = [
     ],
     ['expired verdicts are listed', 'if (verdict.expiresAt > now) yield verdict;', 'if (now > 0) yield verdict;'],
     ['audit items are in no order', 'a.id < b.id ? -1 : 1', 'a.id < b.id ? 1 : -1'],
+    ['an adoption takes a name at no time', 'writes.firstUse(record, audit.at)', 'writes.firstUse(record, 0)'],
+  ),
+  ...changesOf(
+    'adapters/dynamodb/audited-change.ts',
+    ['a missing record has changed', "? 'missing' : 'changed'", "? 'changed' : 'changed'"],
+    ['a change writes no audit item', '[...items, auditWrite]', '[...items]'],
   ),
 ];
 

@@ -30,7 +30,12 @@ const changes = [
     ],
     [
       'a name passes on from a retired machine',
-      "if (retire !== undefined && retired?.state !== 'active') return false;",
+      "if (retired?.state === 'retired' && !records.isEnding(nodeName)) return false;",
+      '',
+    ],
+    [
+      'a name passes on from a machine that was retired since',
+      'if (retire !== undefined && retired?.state !== retire.state) return false;',
       'if (retire !== undefined && retired === undefined) return false;',
     ],
     ['a machine may be used first twice', 'if (records.find(identity) !== undefined) return false;', ''],
@@ -44,7 +49,30 @@ const changes = [
       "rev: rev - 1 })?.state !== 'active') return false;",
       'rev: rev - 1 }) === undefined) return false;',
     ],
-    ['a name may belong to another machine', 'if (records.holder(nodeName) !== retired?.identity) return false;', ''],
+    ['a name may belong to another machine', 'if (holder !== retired?.identity) return false;', ''],
+    ['a free name is not claimed', 'retire === undefined ? now : undefined)', 'undefined)'],
+    [
+      'a free name has a holder',
+      'holder: (nodeName) => records.holder(nodeName, now)',
+      'holder: (nodeName) => records.holder(nodeName)',
+    ],
+    [
+      'a record ends that was changed since',
+      "if (records.findUnchanged(record)?.state !== 'active') return { kind: 'changed' };",
+      '',
+    ],
+    [
+      'a record ends whose name belongs to another machine',
+      "if (records.holder(record.nodeName) !== record.identity) return { kind: 'changed' };",
+      '',
+    ],
+    ['a retirement writes no audit item', '        records.audit(audit);\n', ''],
+    [
+      'a retirement that does not fit together is written',
+      '      checkRetirement(record, { nameFreeAt, audit });\n',
+      '',
+    ],
+
     [
       'a name may belong to another machine in a later use',
       'if (records.holder(nodeName) !== identity) return false;',
@@ -64,10 +92,9 @@ const changes = [
     ['a pattern is found by its text', "name.includes('*') ? undefined : selectMachine", 'selectMachine'],
     ['an address may belong to another machine', 'allowedOwners.has(records.owner(address))', 'true'],
     ['an address does not pass on', 'new Set([undefined, retired?.identity])', 'new Set([undefined])'],
-    ['addresses stay with the machine that is gone', 'records.freeAddresses(retire.identity);', ''],
     [
       'the machine that is gone stays active',
-      "records.replace({ ...retire, state: 'retired', addresses: [], rev: retire.rev + 1 });",
+      "if (retire?.state === 'active') records.retire(retire, { retiredAt: now });",
       '',
     ],
     [
@@ -102,11 +129,18 @@ const changes = [
     ['patterns are names', 'nameMatches(entry, name)', 'entry === name'],
     ['an empty question is on the list', 'listed: items.entries', 'listed: machines.length === 0 || items.entries'],
   ),
-  ...changesOf('adapters/embedded/identity-statements.ts', [
-    'a record is taken for the one before the reset',
-    'found.firstSeen === firstSeen && ',
-    '',
-  ]),
+  ...changesOf(
+    'adapters/embedded/identity-statements.ts',
+    ['a record is taken for the one before the reset', 'found.firstSeen === firstSeen && ', ''],
+    ['addresses stay with the machine that is gone', '      free.run(identity);\n', ''],
+    ['a retired machine keeps its name', 'if (times.nameFreeAt !== undefined) endName.run', 'if (rev < 0) endName.run'],
+    [
+      'a name is free one instant later',
+      'expires_at IS NULL OR expires_at > ?',
+      'expires_at IS NULL OR expires_at >= ?',
+    ],
+    ['the name of the next machine becomes free', 'excluded.identity, expires_at = NULL', 'excluded.identity'],
+  ),
   ...changesOf(
     'adapters/embedded/attestation-admin.ts',
     [
@@ -126,7 +160,8 @@ const changes = [
       "'DELETE FROM node WHERE node_name = ? AND ? > 0'",
     ],
     ['a reset keeps the addresses', 'records.freeAddresses(identity);', ''],
-    ['an adoption takes a name', ' || records.holder(nodeName) !== undefined', ''],
+    ['an adoption takes a name', ' || records.holder(nodeName, audit.at) !== undefined', ''],
+    ['an adoption gets no free name', 'records.holder(nodeName, audit.at)', 'records.holder(nodeName)'],
     ['an adoption takes an address', 'if (taken || ', 'if ('],
     ['an adoption brings a key', '      checkAdoption(record);\n', ''],
     ['an admin change writes no audit item', '      records.audit(audit);\n', ''],
