@@ -11,6 +11,8 @@ export const maxRetries = 3;
 const maxChallenges = 3;
 /** The approver accepts an answer for two minutes. What is left is for the TPM and the way. */
 const challengeMilliseconds = 90_000;
+const minute = 60_000;
+const hour = 60 * minute;
 
 /** The change of the state. undefined if an operator must act: another request would be refused too. */
 export function nextTry(attempt: Attempt, reason: string, object: JsonObject): Partial<WorkState> | undefined {
@@ -51,6 +53,17 @@ function answerNext({ spec, state }: Attempt, object: JsonObject): Partial<WorkS
   if (challenge === undefined || state.challenges >= maxChallenges) return undefined;
   const until = spec.dependencies.now() + challengeMilliseconds;
   return { challenge: { ...challenge, until }, challenges: state.challenges + 1, retries: state.retries };
+}
+
+/**
+ * After which time the next request is sent: 1, 2, 4 … 60 minutes. A management cluster usually lists a machine within minutes after
+ * its start, so a node that waits for its Machine asks ten times a minute apart, then after 2, 4, 8 and each further 10 minutes.
+ */
+export function waitAfter(reason: string | undefined, refusals: number): number {
+  const waits = reason === 'MachineNotFound' || reason === 'MachineNotReady';
+  return waits
+    ? Math.min(10 * minute, minute * 2 ** Math.max(0, refusals - 10))
+    : Math.min(hour, minute * 2 ** (refusals - 1));
 }
 
 /** The version of evidence to send. */

@@ -21,7 +21,7 @@ import type { Progress } from './credential.ts';
 import { decisionOn, resourceVersionIn } from './decision.ts';
 import type { Decision } from './decision.ts';
 import { installCertificate } from './install-certificate.ts';
-import { maxRetries, nextTry, versionOf } from './next-try.ts';
+import { maxRetries, nextTry, versionOf, waitAfter } from './next-try.ts';
 import { submitRequest } from './submit-request.ts';
 import type { PendingRequest } from './work.ts';
 
@@ -190,7 +190,7 @@ function afterRefusal(
 ): Progress | 'again' {
   const message = `request ${name} was ${type === 'Denied' ? 'denied' : 'refused'} (${reason}): ${why}`;
   const change = nextTry(attempt, reason, object);
-  if (change === undefined) return backOff(attempt, message);
+  if (change === undefined) return backOff(attempt, message, reason);
   // Each challenge is answered once.
   const { retries } = attempt.state;
   update(attempt, { request: undefined, challenge: undefined, retries: retries + 1, ...change });
@@ -198,10 +198,10 @@ function afterRefusal(
   return 'again';
 }
 
-/** The next request is sent after 1, 2, 4 … 60 minutes. The time is on disk, since the kubelet calls the plugin again at once. */
-function backOff(attempt: Attempt, message: string): Progress {
+/** The time of the next request is on disk, since the kubelet calls the plugin again at once. */
+function backOff(attempt: Attempt, message: string, reason?: string): Progress {
   const refusals = attempt.state.refusals + 1;
-  const until = attempt.spec.dependencies.now() + Math.min(hour, minute * 2 ** (refusals - 1));
+  const until = attempt.spec.dependencies.now() + waitAfter(reason, refusals);
   const fresh = { request: undefined, challenge: undefined, retries: 0, challenges: 0 };
   update(attempt, { ...fresh, refusals, backoff: { until, message } });
   return { kind: 'refused', message, askAgainAt: until };

@@ -300,6 +300,25 @@ test.each(['TofuNodeTaken', 'Revoked', 'IdentityNotAllowed', 'KeyReused', 'Signe
   },
 );
 
+test.each(['MachineNotFound', 'MachineNotReady'])(
+  '%s: the node asks every minute, later every ten minutes, and joins when its Machine is there',
+  async (reason) => {
+    decide = no('Denied', reason);
+    const waits: number[] = [];
+    for (let times = 0; times < 16; times += 1) {
+      const progress = await ask();
+      if (progress.kind !== 'refused') throw new Error(progress.kind);
+      expect(progress.message).toContain(`because of ${reason}`);
+      waits.push((progress.askAgainAt - now) / 60_000);
+      now = progress.askAgainAt;
+    }
+    expect(waits).toEqual([...Array<number>(10).fill(1), 2, 4, 8, 10, 10, 10]);
+    expect([created.length, keysSent().size]).toEqual([16, 1]);
+    decide = (stored) => issue(stored);
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+  },
+);
+
 test('a request without a decision is followed while its evidence is fresh, then replaced, ever less often', async () => {
   decide = () => {};
   expect(await ask(100_000)).toMatchObject({ kind: 'waiting' });
