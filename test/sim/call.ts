@@ -126,7 +126,9 @@ const oftener: Readonly<Record<string, number>> = {
   'attest.invoke': 0.2,
   'attestations.countRefusal': 0.05,
   'attestations.findIdentity': 0.03,
-  'attestations.observe': 0.9,
+  'attestations.findNode': 0.03,
+  'attestations.observe': 0.3,
+  'attestations.retire': 0.8,
   'key.sign': 0.03,
   'lease.create': 0.4,
   'ledger.complete': 0.04,
@@ -136,7 +138,9 @@ const oftener: Readonly<Record<string, number>> = {
   'ledger.takeOver': 0.3,
   'platform.challenge': 0.25,
   'platform.describe': 0.3,
+  'platform.goneMachines': 0.05,
   'platform.verify': 0.03,
+  'schedule.retire': 0.05,
 };
 
 function fateOf(runtime: Runtime, random: Random, port: string, method: string): Fate {

@@ -35,8 +35,8 @@ const minute = 60_000;
 export function createFleetPlan(random: Random, until: number): FleetPlan | undefined {
   if (!random.chance(0.4)) return undefined;
   const isLong = random.chance(0.35);
-  const secondLook = until + random.between(2 * minute, 3 * minute);
-  const faults: FaultTime[] = [{ from: secondLook, to: secondLook + random.between(20_000, minute) }];
+  const secondLook = until + random.between(2.1 * minute, 2.4 * minute);
+  const faults: FaultTime[] = [{ from: secondLook, to: secondLook + random.between(minute, 1.5 * minute) }];
   if (isLong) {
     // The grace of the machines that were retired in the meantime is over about then.
     const graceOver = until + random.between(61 * minute, 70 * minute);

@@ -5,7 +5,9 @@ import { changesOf } from '../harness/mutants/mutant.ts';
 import type { Change } from '../harness/mutants/mutant.ts';
 
 /** By subject; `breaks` names one on the command line (`--mutant`). */
-export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audit' | 'relay', readonly Change[]>> = {
+export const mutants: Readonly<
+  Record<'profile' | 'ledger' | 'first use' | 'retirement' | 'audit' | 'relay', readonly Change[]>
+> = {
   profile: [
     ...changesOf(
       'core/policy/custom-rules.ts',
@@ -145,6 +147,46 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       'an address of another machine is served',
       'isInRanges(addressRanges, address) && (holders.get(address) ?? machine.identity) === machine.identity;',
       'isInRanges(addressRanges, address);',
+    ]),
+  ],
+  retirement: [
+    ...changesOf(
+      'core/attestation/retirement/look-at.ts',
+      [
+        'one look retires a machine',
+        "return { kind: 'observe', record: nextRevision({ ...record, unknownSince: now }) };",
+        "return { kind: 'retire', record };",
+      ],
+      [
+        'a machine that its platform does not know is retired',
+        "    case 'unknown':\n      return keep;",
+        "    case 'unknown':\n      return lookAt(record, 'gone', now);",
+      ],
+    ),
+    ...changesOf(
+      'core/attestation/retirement/retire-gone.ts',
+      [
+        'a hint is believed',
+        'await run.decide(record, async () => (await provider.describe(record.identity, ports.now())).kind);',
+        "await run.decide(record, async () => 'gone');",
+      ],
+      ['the name of a retired machine is free at once', 'at + nameGrace;', 'at;'],
+      ['the name of a retired machine is never free', 'at + nameGrace;', 'at + 1_000 * nameGrace;'],
+    ),
+    ...changesOf('core/attestation/first-use.ts', [
+      'a retired machine renews',
+      "    case 'retired':\n      return refuse(machineRetired);\n    case 'active':\n",
+      "    case 'retired':\n    case 'active':\n",
+    ]),
+    ...changesOf('core/attestation/check-verdict.ts', [
+      'a retired machine is signed for',
+      "if (record.state !== 'active')\n    return violation(",
+      "if (record.state === 'active' && record.rev < 1)\n    return violation(",
+    ]),
+    ...changesOf('test/sim/ports/attestations.ts', [
+      'a machine whose name is free again still holds it',
+      'const holder = nameHolder(nodeName, retire === undefined ? now : undefined);',
+      'const holder = nameHolder(nodeName);',
     ]),
   ],
   audit: [

@@ -11,6 +11,7 @@ import { caNames, createScenario } from './scenario.ts';
 import type { InForce } from './scenario.ts';
 import { createOracle } from './oracle/oracle.ts';
 import { createSimulatedLedger } from './ports/ledger.ts';
+import { createMaintenance } from './ports/maintenance.ts';
 import { settleMachines } from './actors/machines.ts';
 import { settleFleet } from './actors/fleet.ts';
 import { settleOperator } from './actors/operator.ts';
@@ -92,12 +93,12 @@ export async function simulate(
   const choice = random.stream('choices');
   const requests: SimulatedRequests = createRequests(runtime, oracle, authorizer.permits, choice.pick([2, 3, 500]));
   const providers = [platform.provider, insecureProvider];
-  const invoke = createFunctions(
+  const functions = createFunctions(
     runtime,
     { scenario, ledger, store: attestations.store, providers, authorities },
     oracle,
   );
-  const connect = createEndpoint(runtime, invoke);
+  const connect = createEndpoint(runtime, functions.invoke);
   startRelays({
     runtime,
     requests,
@@ -122,7 +123,8 @@ export async function simulate(
     facts,
   });
   const machines = settleMachines(life('machines'));
-  const waiting = fleet === undefined ? () => [] : settleFleet(life('fleet'), fleet).waiting;
+  const maintenance = createMaintenance(runtime, functions);
+  const waiting = fleet === undefined ? () => [] : settleFleet(life('fleet'), fleet, maintenance).waiting;
   startUsers(life('people'));
   settleOwnSigner(life('own signer'));
   settleOperator(life('operator'), machines);

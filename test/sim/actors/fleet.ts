@@ -1,11 +1,13 @@
 /**
- * A fleet that scales in and out: machines under names that pass on, which join as a kubelet does until they have a certificate,
- * and what is left of terminated machines and still asks.
+ * A fleet that scales in and out: machines under names that pass on, which join as a kubelet does until they have a certificate;
+ * what is left of terminated machines and still asks; and those who tell attest to look at names, rightly or not.
  */
 import type { FleetPlan, PlannedMachine } from '../fleet-plan.ts';
+import type { Maintenance } from '../ports/maintenance.ts';
 import { types } from '../ports/stored.ts';
-import { createMachineActs } from './machine.ts';
+import { createMachineActs, reportedMilliseconds } from './machine.ts';
 import type { Machine } from './machine.ts';
+import { nodes } from './simulated-cluster.ts';
 import type { Life } from './simulated-cluster.ts';
 
 /** Behind those of all other requesters: each machine of a fleet has keys of its own. */
@@ -18,7 +20,7 @@ export interface Fleet {
   readonly waiting: () => readonly string[];
 }
 
-export function settleFleet(life: Life, plan: FleetPlan): Fleet {
+export function settleFleet(life: Life, plan: FleetPlan, { retire, look }: Maintenance): Fleet {
   const { runtime, scenario, random, at, oracle } = life;
   const { timeline } = runtime;
   let keys = firstKey;
@@ -84,6 +86,10 @@ export function settleFleet(life: Life, plan: FleetPlan): Fleet {
 
   function end(machine: Machine): void {
     acts.end(machine);
+    // A deleted Machine or Node is a hint; it may come at once, late, more than once or never.
+    for (let number = 0; number < 3; number += 1)
+      if (random.chance(0.5))
+        after(random.pick([200, 5_000, 150_000]) * random.between(1, 1.5), () => hint([machine.node]));
     // A copy of its disk still has its certificate.
     for (let number = 0; number < 2; number += 1) {
       const wait = (): number => random.pick([5_000, 30_000, 180_000, 900_000]) * random.between(0.5, 1.5);
@@ -92,8 +98,71 @@ export function settleFleet(life: Life, plan: FleetPlan): Fleet {
     }
   }
 
+  function hint(nodeNames: readonly string[]): void {
+    if (!plan.retires) return;
+    runtime.count('step: fleet: a hint');
+    look(nodeNames);
+  }
+
+  /** About any name, as one that knows nothing would. */
+  function hintAtRandom(): void {
+    const names = [...nodes, ...plan.lines.flat().map(({ node }) => node), 'node-e1', 'edge', 'node-z'] as const;
+    const few = Array.from({ length: 1 + random.below(4) }, () => names[random.below(names.length)] ?? 'node-z');
+    hint(few);
+    if (runtime.troubled()) after(random.between(2_000, 20_000), hintAtRandom);
+  }
+
+  function schedule(): void {
+    if (timeline.now() > plan.endsAt + joinMilliseconds) return;
+    if (plan.retires) {
+      retire();
+      // EventBridge delivers at least once, and late now and then.
+      if (random.chance(0.3)) after(random.pick([5, 300, 30_000]), retire);
+    }
+    after(runtime.troubled() ? random.between(2_000, 12_000) : plan.every, schedule);
+  }
+
+  /** Machines that joined and ended before anything else happened. */
+  async function recordEnded(id: string): Promise<void> {
+    const identity = `null#${id}`;
+    const nodeName = `node-${id}`;
+    const seen = life.instant();
+    life.facts.set(identity, {
+      identity,
+      node: nodeName,
+      addresses: [],
+      dnsNames: [],
+      starts: [],
+      gone: timeline.now(),
+    });
+    life.platform.machines.set(id, { nodeNames: [nodeName], state: 'gone' });
+    after(reportedMilliseconds, () => life.platform.machines.delete(id));
+    const about = {
+      identity,
+      nodeName,
+      state: 'active',
+      previousSpkis: [],
+      providerId: `null:///${id}`,
+      addresses: [],
+    } as const;
+    const record = { ...about, firstSeen: seen, lastSeen: seen, renewals: 0, uses: 0, rev: 1 };
+    const item = {
+      id: `fleet ${id}`,
+      at: seen,
+      by: 'operator',
+      action: 'adopt',
+      subject: identity,
+      reason: '',
+    } as const;
+    await life.attestations.register.adopt(record, item);
+    oracle.registered();
+  }
+  for (let number = 1; number <= 3; number += 1) at(number, () => void recordEnded(`e${number}`));
+
   for (const line of plan.lines)
     for (const [index, planned] of line.entries()) at(planned.from, () => start(planned, line[index - 1]));
+  at(random.between(0, 20_000), schedule);
+  for (const from of [0, ...plan.faults.map((each) => each.from)]) at(from + random.between(0, 10_000), hintAtRandom);
 
   return {
     waiting: () =>

@@ -26,7 +26,7 @@ export type Shown = SentEvidence & { readonly proof: string };
 const reservedNames: ReadonlySet<string> = new Set(['kubernetes.default.svc', 'api.demo', reservedAddress]);
 
 /** For so long a platform reports a terminated machine as terminated; then it does not know it. */
-const reportedMilliseconds = 3_600_000;
+export const reportedMilliseconds = 3_600_000;
 
 interface More {
   readonly renewal?: boolean;

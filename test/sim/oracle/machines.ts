@@ -3,6 +3,7 @@ import type { Claim, DeviceState, IdentityRecord } from '../../../core/ports/att
 import { secondLookAfter } from '../../../core/attestation/second-look.ts';
 import { latestMilliseconds } from '../call.ts';
 import { epoch } from '../runtime.ts';
+import { createRetirementOracle } from './retirement.ts';
 import type { Invocation } from '../ports/function-ports.ts';
 import { insecureSigner, rangePrefix, reservedAddress, servingSigners } from '../scenario.ts';
 import type { Bench } from './oracle.ts';
@@ -17,6 +18,8 @@ export interface MachineOracle {
   /** After anything happened to records. */
   readonly registered: () => void;
   claimed(invocation: Invocation, claim: Claim): void;
+  /** A run has retired it. */
+  readonly retired: (record: IdentityRecord, nameFreeAt: number) => void;
   /** A first look at something that needs two. */
   observed(record: IdentityRecord): void;
   readonly listed: (name: string, allowed: boolean) => void;
@@ -28,6 +31,7 @@ export interface MachineOracle {
 
 export function createMachineOracle(bench: Bench): MachineOracle {
   const { runtime, scenario, attestations, truths, facts, broken, label } = bench;
+  const retirement = createRetirementOracle(bench);
   /** When a registration ended: by identity and when it began. */
   const endings = new Map<string, number>();
   let active = new Map<string, IdentityRecord>();
@@ -56,6 +60,7 @@ export function createMachineOracle(bench: Bench): MachineOracle {
       if (attestations.names.get(record.nodeName) !== record.identity)
         broken(`${record.nodeName} is ${record.identity}'s, and its name another's`);
     }
+    retirement.registered();
     for (const key of active.keys()) if (!now.has(key)) endings.set(key, runtime.timeline.now());
     active = now;
     for (const identity of keys.keys()) if (!attestations.identities.has(identity)) keys.delete(identity);
@@ -65,7 +70,8 @@ export function createMachineOracle(bench: Bench): MachineOracle {
   }
 
   /** What one approval wrote: is it what the machines really did? */
-  function claimed({ process }: Invocation, { verdict, identity, retire, newAddresses }: Claim): void {
+  function claimed({ process }: Invocation, claim: Claim): void {
+    const { verdict, identity, retire, newAddresses } = claim;
     if (verdict.decision !== 'approve') {
       runtime.count('step: claim: refused');
       if (identity.kind !== 'none') broken(`${label(verdict.uid)}: refused, and a machine is registered by it`);
@@ -85,6 +91,7 @@ export function createMachineOracle(bench: Bench): MachineOracle {
     if (truth.evidence && scenario.listed && !wasListed(record.identity, process.startedAt))
       return broken(`${truth.what}: let in, and it was not on the list`);
     if (retire !== undefined) checkRetired(retire, record);
+    retirement.claimed(claim);
     if (scenario.tpm && truth.evidence) checkDevice(truth, identity);
     countClaim(truth, identity, retire, newAddresses);
     const look = looks.get(record.identity);
@@ -115,7 +122,7 @@ export function createMachineOracle(bench: Bench): MachineOracle {
       return broken(`${record.identity} takes ${record.nodeName} from ${retire.identity}, which runs`);
     // Of what ended before all this the platform knows nothing: one answer is not enough.
     const look = marks.get(retire.identity);
-    if (gone < 0 && !isApart(look, now))
+    if (gone < 0 && retire.state === 'active' && !isApart(look, now))
       broken(`${record.identity} takes ${record.nodeName} from ${retire.identity} without a second look`);
   }
 
@@ -215,6 +222,11 @@ export function createMachineOracle(bench: Bench): MachineOracle {
     registered,
     claimed,
     observed,
+    retired(record, nameFreeAt) {
+      registered();
+      retirement.retired(record, nameFreeAt, isApart(marks.get(record.identity), runtime.timeline.now()));
+      marks.delete(record.identity);
+    },
     listed(name, allowed) {
       const now = runtime.timeline.now();
       for (const entry of entries) if (entry.name === name && entry.until === Infinity) entry.until = now;

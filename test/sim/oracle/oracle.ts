@@ -176,6 +176,7 @@ export function createOracle(judged: Judged): Oracle {
       machines.registered();
       machines.observed(record);
     },
+    retired: (_, record, nameFreeAt) => machines.retired(record, nameFreeAt),
     answers(invocation, answer) {
       if (invocation.part === 'attest') return checkVerdict(invocation, answer);
       const said = interpretSign(answer);

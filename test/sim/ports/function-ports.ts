@@ -1,6 +1,7 @@
 /** The stores as one call of a function sees them: each call of theirs can fail, and the oracle hears of each. */
 import type { WholeAnswer } from '../../../adapters/http/exchange.ts';
 import type { AttestationStore, IdentityRecord } from '../../../core/ports/attestation-store.ts';
+import type { Instant } from '../../../core/ports/instant.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { CertificateLedger, FreshKey, Intent, OpenResult } from '../../../core/ports/certificate-ledger.ts';
 import { call } from '../call.ts';
@@ -24,6 +25,7 @@ export interface FunctionEvents {
   ledgerChanged(invocation: Invocation): void;
   claimed(invocation: Invocation, claim: Parameters<AttestationStore['claim']>[0], written: boolean): void;
   observed(invocation: Invocation, record: IdentityRecord): void;
+  retired(invocation: Invocation, record: IdentityRecord, nameFreeAt: Instant): void;
   answers(invocation: Invocation, answer: WholeAnswer): void;
   alarm(invocation: Invocation, error: unknown): void;
 }
@@ -102,7 +104,16 @@ export function storePort(
           if (written) events.observed(invocation, record);
         },
       ),
-    retire: (record, retirement) => ask('retire', record.identity, () => store.retire(record, retirement)),
+    retire: (record, retirement) =>
+      ask(
+        'retire',
+        record.identity,
+        () => store.retire(record, retirement),
+        ({ kind }) => {
+          runtime.count(`step: retire: ${kind}`);
+          if (kind === 'written') events.retired(invocation, record, retirement.nameFreeAt);
+        },
+      ),
     countRefusal: (...asked) => ask('countRefusal', about, () => store.countRefusal(...asked)),
     // Keys differ from run to run, and traces must not.
     findLock: (subject) =>

@@ -10,7 +10,10 @@ import type { AttestationProvider } from '../../../core/attestation/evidence/pro
 import type { AttestationStore } from '../../../core/ports/attestation-store.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { CertificateLedger } from '../../../core/ports/certificate-ledger.ts';
+import { retireGone } from '../../../core/attestation/retirement/retire-gone.ts';
+import type { RetirementScope } from '../../../core/attestation/retirement/retire-gone.ts';
 import { createAttestHandler } from '../../../lambdas/attest/handler.ts';
+import type { AttestHandler } from '../../../lambdas/attest/handler.ts';
 import { noCrls } from '../../harness/stack/no-crls.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import { call, within } from '../call.ts';
@@ -34,33 +37,58 @@ export interface FunctionPorts {
 /** Runs one call until it answers. Rejects when it dies before, or its time is over. */
 export type Invoke = (part: Part, object: JsonObject, body: JsonObject) => Promise<WholeAnswer>;
 
+export interface Functions {
+  readonly invoke: Invoke;
+  /** One run of attest that retires machines. Rejects as `invoke` does. */
+  readonly retire: (scope: RetirementScope) => Promise<void>;
+}
+
 /** The service's own limits: lambdas/sign and adapters/lambda/invocation.ts. */
 const functionMilliseconds = 25_000;
 const invokeMilliseconds = 18_000;
 
-export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: FunctionEvents): Invoke {
+export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: FunctionEvents): Functions {
   const { timeline } = runtime;
   let started = 0;
 
-  function invoke(part: Part, object: JsonObject, body: JsonObject): Promise<WholeAnswer> {
+  /** A process that lives until `serve` is done, or its time is over. */
+  function run<T>(part: Part, object: JsonObject, serve: (call: Invocation, rules: InForce) => Promise<T>): Promise<T> {
     started += 1;
     return new Promise((resolve, reject) => {
       const process = startProcess(runtime, `${part}#${started}`, () => reject(new Error('the function died')));
-      const invocation: Invocation = { part, process, object };
       const cancel = timeline.after(functionMilliseconds, () => process.kill('when its time is over'));
       // Deployed with what is in force when it starts.
-      const rules = ports.scenario.at(process.startedAt);
-      const handler = part === 'sign' ? signHandler(invocation, rules) : attestHandler(invocation, rules);
-      handler(postedEvent(rules.cluster.name, part, body)).then((answer) => {
+      serve({ part, process, object }, ports.scenario.at(process.startedAt)).then((served) => {
         cancel();
-        const raw = rawOf(answer);
-        runtime.tell(
-          () =>
-            `${process.name} answers ${answer.statusCode} ${answer.headers['x-countersign-outcome'] ?? ''} about ${nameOf(object)}`,
-        );
-        events.answers(invocation, raw);
-        resolve(raw);
+        resolve(served);
       }, reject);
+    });
+  }
+
+  function invoke(part: Part, object: JsonObject, body: JsonObject): Promise<WholeAnswer> {
+    return run(part, object, async (invocation, rules) => {
+      const handler = part === 'sign' ? signHandler(invocation, rules) : attestHandler(invocation, rules).http;
+      const answer = await handler(postedEvent(rules.cluster.name, part, body));
+      const raw = rawOf(answer);
+      runtime.tell(
+        () =>
+          `${invocation.process.name} answers ${answer.statusCode} ${answer.headers['x-countersign-outcome'] ?? ''} about ${nameOf(object)}`,
+      );
+      events.answers(invocation, raw);
+      return raw;
+    });
+  }
+
+  function retire(scope: RetirementScope): Promise<void> {
+    return run('attest', retirementRun, async (invocation) => {
+      const { store, providers } = attestationOf(invocation);
+      const { now, randomBytes } = common(invocation);
+      const report = await retireGone({ store, providers, now, randomBytes }, scope);
+      const { looked, marked, unmarked, retired, changed, failures } = report;
+      runtime.tell(
+        () =>
+          `${invocation.process.name} looked at ${looked}: ${marked} marked, ${unmarked} unmarked, ${retired.length} retired, ${changed} changed, ${failures.length} failures`,
+      );
     });
   }
 
@@ -114,22 +142,38 @@ export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: 
     );
   }
 
-  function attestHandler(invocation: Invocation, { cluster }: InForce): HttpHandler {
-    const providers = ports.providers.map((provider) => platformPort(provider, invocation.process));
-    const attestation = {
-      store: storePort(runtime, ports.store, invocation, events),
-      providers: new Map(providers.map((provider) => [provider.name, provider])),
-    };
+  function attestHandler(invocation: Invocation, { cluster }: InForce): AttestHandler {
+    const attestation = attestationOf(invocation);
     return createAttestHandler({
       cluster: (name) => (name === cluster.name ? cluster : undefined),
       attestation: async () => attestation,
       ...common(invocation),
-    }).http;
+    });
+  }
+
+  function attestationOf(invocation: Invocation) {
+    const providers = ports.providers.map((provider) => platformPort(provider, invocation.process));
+    return {
+      store: storePort(runtime, ports.store, invocation, events),
+      providers: new Map(providers.map((provider) => [provider.name, provider])),
+    };
   }
 
   function platformPort(provider: AttestationProvider, process: Process): AttestationProvider {
     const ask = <T>(method: string, about: string, act: () => Promise<T>): Promise<T> =>
       call(runtime, process, { port: 'platform', method, about, act, latency: 20 });
+    const goneMachines = provider.goneMachines?.bind(provider);
+
+    /** Page by page; each page can fail. */
+    async function* listGone(): AsyncGenerator<string> {
+      const listed = await ask('goneMachines', 'of all clusters', async () =>
+        Array.fromAsync(goneMachines?.() ?? none),
+      );
+      for (let from = 0; from < listed.length; from += pageSize) {
+        if (from > 0) await ask('goneMachines', `from ${from}`, async () => {});
+        yield* listed.slice(from, from + pageSize);
+      }
+    }
     return {
       ...provider,
       async examine(evidence) {
@@ -146,6 +190,7 @@ export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: 
         return { ok: true, value: { ...value, verify } };
       },
       describe: (identity, now) => ask('describe', identity, () => provider.describe(identity, now)),
+      ...(goneMachines === undefined ? {} : { goneMachines: listGone }),
     };
   }
 
@@ -162,8 +207,14 @@ export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: 
     };
   }
 
-  return invoke;
+  return { invoke, retire };
 }
+
+/** Terminated machines on one page. */
+const pageSize = 2;
+const none: readonly string[] = [];
+/** In place of a request. */
+const retirementRun: JsonObject = { metadata: { name: 'retirement', uid: 'of machines' } };
 
 /** What became of a call, as its own log tells it: for the coverage only; the oracle does not use it. */
 function countEntry(runtime: Runtime, part: Part, entry: CallLogEntry): void {
