@@ -86,7 +86,13 @@ const parts: readonly Part[] = [
   },
   {
     commands: { machines: 'the list of machines that may join, where only listed ones may' },
-    load: async () => (await import('./commands/machines.ts')).machinesCommands,
+    load: async () => {
+      const [{ machinesCommands }, { addPrune }] = await Promise.all([
+        import('./commands/machines.ts'),
+        import('./prune/prune.ts'),
+      ]);
+      return (program, io) => addPrune(machinesCommands(program, io), io);
+    },
   },
   {
     commands: { report: 'which nodes would be denied if audit mode ended today' },

@@ -2,14 +2,17 @@
  * The attest function, and the rights of operators on the attestations table. Attest has no right to any CA key: it writes its
  * verdict into the table, and the sign function reads it from there. The policy of the challenge key lets it make MACs.
  */
-import { Stack, Token, Validations } from 'aws-cdk-lib';
+import { Duration, Stack, Token, Validations } from 'aws-cdk-lib';
 import type { Table } from 'aws-cdk-lib/aws-dynamodb';
+import { Rule, RuleTargetInput, Schedule } from 'aws-cdk-lib/aws-events';
+import { LambdaFunction as LambdaTarget } from 'aws-cdk-lib/aws-events-targets';
 import { ManagedPolicy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Policy } from 'aws-cdk-lib/aws-iam';
 import type { LogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import { readRegionCertificates } from '../adapters/aws/region-certificates.ts';
 import { partitionOf } from '../core/attestation/aws/partition.ts';
+import { hasSchedule, scheduledLook, scheduleInterval } from '../core/attestation/retirement/schedule.ts';
 import type { ClusterAttestation } from '../core/configuration/model/attestation.ts';
 import type { AwsAttestation } from '../core/configuration/providers/aws.ts';
 import { bundleAttestation, bundleCallers } from '../core/configuration/bundled-configuration.ts';
@@ -60,9 +63,19 @@ export function createAttest(
     },
     reserves: true,
   });
+  if (hasSchedule(cluster)) createSchedule(scope, attest);
   acknowledgeDescribe(attest.policy, aws);
   acknowledgeInstances(attest.policy, cluster.attestation);
   return attest;
+}
+
+/** CDK lets EventBridge invoke attest for this rule alone (`aws:SourceArn`). lambdas/attest/look.ts reads the event. */
+function createSchedule(scope: Construct, { function: attest }: ServiceFunction): void {
+  new Rule(scope, 'RetireTerminated', {
+    description: 'Has the attest function retire machines that EC2 reports as terminated',
+    schedule: Schedule.rate(Duration.millis(scheduleInterval)),
+    targets: [new LambdaTarget(attest, { event: RuleTargetInput.fromObject(scheduledLook) })],
+  });
 }
 
 /**

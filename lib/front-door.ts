@@ -41,9 +41,11 @@ interface Route {
 export function routesOf({ name, cas, attestation }: ClusterConfiguration): Route[] {
   const base = `/v1/clusters/${name}`;
   const get = (path: string): Route => ({ method: HttpMethod.GET, path: `${base}/${path}`, to: 'sign' });
+  const toAttest = (path: string): Route => ({ method: HttpMethod.POST, path: `${base}/${path}`, to: 'attest' });
   return [
     { method: HttpMethod.POST, path: `${base}/sign`, to: 'sign' },
-    ...(attestation === undefined ? [] : [{ method: HttpMethod.POST, path: `${base}/attest`, to: 'attest' } as const]),
+    ...(attestation === undefined ? [] : [toAttest('attest')]),
+    ...(attestation?.retireTerminated === true ? [toAttest('attest/look')] : []),
     get('healthz'),
     get('trust-bundle'),
     get('trust-bundles'),

@@ -125,7 +125,9 @@ export class SigningCluster extends Construct {
     createCas(this, ca, cluster).node.addDependency(...countLines(this, cluster, watched));
     this.alarms = createAlarms(this, { cluster, alarms: deployment.alarms, ...watched });
     const tables = { certificates: state.certificates.tableName, attestations: state.attestations.tableName };
-    if (deployment.dashboard) createDashboard(this, { cluster: cluster.name, alarms: this.alarms, tables, ...watched });
+    const retires = cluster.attestation?.retireTerminated === true;
+    if (deployment.dashboard)
+      createDashboard(this, { cluster: cluster.name, alarms: this.alarms, tables, retires, ...watched });
     const logs = [sign, ...(attest === undefined ? [] : [attest])].map(({ logGroup }) => logGroup);
     this.#operatorStatements = operatorStatements(this, cluster, {
       attestations: state.attestations,

@@ -10,7 +10,7 @@ import { jsonAnswer } from './http.ts';
 import type { HttpAnswer } from './http.ts';
 
 /** `ok` is for the paths that sign nothing, so that no client takes their answer for an issued certificate. */
-type OutcomeName = SignOutcome['kind'] | 'ok' | 'verdict' | 'forbidden';
+type OutcomeName = SignOutcome['kind'] | 'ok' | 'verdict' | 'looked' | 'forbidden';
 
 export function outcomeHeader(outcome: OutcomeName): Readonly<Record<string, string>> {
   return { 'x-countersign-outcome': outcome };
@@ -76,6 +76,11 @@ const ignoredMessages: Readonly<Record<IgnoredWhy, string>> = {
 /** The verdict, with the texts that the relay writes into conditions. Every verdict is a 200. */
 export function verdictAnswer(outcome: AttestOutcome): HttpAnswer {
   return jsonAnswer(200, verdictBody(outcome), outcomeHeader('verdict'));
+}
+
+/** To a hint about removed nodes. It does not say what was found: the caller has no right to know the records. */
+export function lookedAnswer(): HttpAnswer {
+  return jsonAnswer(202, {}, outcomeHeader('looked'));
 }
 
 interface VerdictBody {

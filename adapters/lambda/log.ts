@@ -55,6 +55,19 @@ export interface CallLogEntry extends Partial<NamedTrouble> {
   readonly wouldRefuse?: readonly RefusalCode[] | 'unjudged';
   /** The same answer was given before. */
   readonly repeat?: boolean;
+  /** A look for terminated machines: by the schedule of attest, or about nodes that a caller named. */
+  readonly look?: 'scheduled' | 'hint';
+  /** Of such a look: counts as in RetirementReport. */
+  readonly looked?: number;
+  readonly marked?: number;
+  readonly unmarked?: number;
+  readonly changed?: number;
+  readonly retired?: number;
+  readonly cutShort?: boolean;
+  /** The machines that were retired; `retired` counts also those that one line has no room for. */
+  readonly retiredMachines?: readonly { readonly identity: string; readonly nodeName: string }[];
+  /** The providers, machines and nodes that the look could not finish. */
+  readonly failed?: readonly string[];
   /** A refused caller: the ARN of the session or user, or the service account. */
   readonly caller?: string;
   /** The same without the session name, to count by. */
@@ -78,8 +91,10 @@ export function logEntry(answer: HttpAnswer, durationMilliseconds: number, more:
 }
 
 /** The first code is the reason of a refusal (core/outcome/outcome.ts). */
-function troubleOf({ caller, codes, why }: Partial<CallLogEntry>): Trouble | undefined {
+function troubleOf({ caller, codes, why, look }: Partial<CallLogEntry>): Trouble | undefined {
   if (caller !== undefined) return 'callers-refused';
+  // One run that fails needs no operator: the next one is ten minutes later.
+  if (look === 'scheduled' && (why === 'Unavailable' || why === 'Throttled')) return 'retirement-fails';
   const [code] = codes ?? [];
   if (code !== undefined) return `refused-${code}`;
   return why === undefined ? undefined : troublesWhy[why];

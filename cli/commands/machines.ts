@@ -19,7 +19,8 @@ interface ShowFlags extends RegisterFlags {
   readonly output: string;
 }
 
-export function machinesCommands(program: CliCommand, io: Io): void {
+/** The command group, to which cli/prune adds `prune`. */
+export function machinesCommands(program: CliCommand, io: Io): CliCommand {
   const machines = program
     .command('machines')
     .description('the list of machines that may join, where the configuration of their provider has machines: listed');
@@ -77,6 +78,7 @@ export function machinesCommands(program: CliCommand, io: Io): void {
     });
 
   addPcrs(machines, io);
+  return machines;
 }
 
 function addPcrs(machines: CliCommand, io: Io): void {

@@ -99,7 +99,10 @@ async function bar(
 }
 
 /** Throws if a CRL lacks one of them: the revocations are recorded, and the command can be run again. */
-async function issueFor(revocations: readonly Revocation[], open: OpenRevocations): Promise<readonly IssuedCrl[]> {
+export async function issueFor(
+  revocations: readonly Revocation[],
+  open: OpenRevocations,
+): Promise<readonly IssuedCrl[]> {
   const serials = revocations.map(({ serial }) => serial);
   const listed = new Set<string>();
   let crls: readonly IssuedCrl[] = [];

@@ -40,11 +40,19 @@ export async function selectCertificates(
     return [entry];
   }
   const found: IssuedEntry[] = [];
+  for await (const entry of issuedCertificates(reads, { now, until })) if (matches(selector, entry)) found.push(entry);
+  return found;
+}
+
+/** All issued certificates that have not expired and expire before `until`. */
+export async function* issuedCertificates(
+  reads: Pick<CertificateReads, 'listByExpiry'>,
+  { now, until }: { readonly now: Instant; readonly until: Instant },
+): AsyncGenerator<IssuedEntry> {
   for await (const record of reads.listByExpiry({ from: now, to: until })) {
     const entry = certificateEntry(record);
-    if (isIssued(entry) && matches(selector, entry)) found.push(entry);
+    if (isIssued(entry)) yield entry;
   }
-  return found;
 }
 
 function isIssued(entry: CertificateEntry): entry is IssuedEntry {

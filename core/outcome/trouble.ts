@@ -11,6 +11,7 @@ export const logAlarms = [
   'unexpected-refusals', // a correct client never causes it: the first one raises it
   'many-refusals', // so many within five minutes as `alarms.refusals` says
   'interruptions', // it passes by itself: raised after a quarter of an hour
+  'retirement', // a schedule runs every ten minutes: raised after an hour
 ] as const;
 export type LogAlarm = (typeof logAlarms)[number];
 
@@ -52,6 +53,7 @@ const others = {
   internal: 'faults', // sign or attest met a fault that does not pass by itself
   unavailable: 'interruptions', // a service that sign or attest calls does not answer
   throttled: 'interruptions', // a service that sign or attest calls asks to slow down
+  'retirement-fails': 'retirement', // attest could not look for terminated machines
   'callers-refused': 'unexpected-refusals', // IAM admitted a caller that the cluster does not know
   'authorizer-faults': 'faults', // no token can be checked
   'authorizer-keys': 'interruptions', // the issuer's keys are out of reach

@@ -8,6 +8,7 @@ import type { HttpHandler } from '../../adapters/lambda/http.ts';
 import { durationText } from '../../cli/output/output.ts';
 import { CommandFailure, exitCodes } from '../../cli/runtime/exit.ts';
 import type { DevRelay, DevSettings } from '../../cli/runtime/io.ts';
+import { scheduleInterval } from '../../core/attestation/retirement/schedule.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 import { startCsrApi } from '../csr-api/csr-api.ts';
@@ -16,6 +17,7 @@ import { startRelay } from './relay.ts';
 import { requestLog } from './request-log.ts';
 import type { Output } from './request-log.ts';
 import { openSignService, serveSignService } from './sign-service.ts';
+import type { SignService } from './sign-service.ts';
 
 /** Serves until `stopped` is settled. Throws CommandFailure if it cannot start. */
 export async function serveDev(settings: DevSettings, output: Output, stopped = stopSignal): Promise<void> {
@@ -23,6 +25,7 @@ export async function serveDev(settings: DevSettings, output: Output, stopped = 
   try {
     const service = await openSignService({ ...settings, log: requestLog(output) });
     cleanups.push(service.close);
+    cleanups.push(lookBySchedule(service));
     const http = await serveSignService({ handler: withIndex(service.handler, settings) }, settings.port);
     cleanups.push(http.close);
     const { relay } = settings;
@@ -37,6 +40,16 @@ export async function serveDev(settings: DevSettings, output: Output, stopped = 
   } finally {
     for (const cleanup of cleanups.toReversed()) await cleanup();
   }
+}
+
+/** Looks for terminated machines, as EventBridge has attest do it. The result ends the schedule, after a look that is under way. */
+function lookBySchedule({ look }: SignService): () => Promise<void> {
+  let running = Promise.resolve();
+  const timer = setInterval(() => void (running = running.then(look)), scheduleInterval);
+  return async () => {
+    clearInterval(timer);
+    await running;
+  };
 }
 
 /** A relay, and the stand-in of an API server if it is for one. The result stops both. */
@@ -87,6 +100,7 @@ function pathsOf({ name, attestation }: ClusterConfiguration): readonly (readonl
   const paths = [
     ['webhook', 'sign'],
     ...(attestation === undefined ? [] : [['attest', 'attest'] as const]),
+    ...(attestation?.retireTerminated === true ? [['look', 'attest/look'] as const] : []),
     ['CA', 'trust-bundle'],
     ['health', 'healthz'],
   ] as const;

@@ -18,6 +18,7 @@ import { readRegionCertificates } from '../../adapters/aws/region-certificates.t
 import { stsEndpoint } from '../../adapters/aws/sts.ts';
 import type { AttestPorts } from '../../core/attest.ts';
 import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
+import { hasSchedule } from '../../core/attestation/retirement/schedule.ts';
 import { createProviders } from '../../core/attestation/providers.ts';
 import type { ProviderPorts } from '../../core/attestation/providers.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
@@ -54,6 +55,8 @@ export interface SignService {
   readonly authority: (cluster: string, ca: string) => Authority;
   /** The records of a cluster's machines, and its locks. */
   readonly attestations: (cluster: string) => EmbeddedAttestations | undefined;
+  /** Looks for terminated machines in each cluster, as the schedule of a deployed one does. Never rejects. */
+  readonly look: () => Promise<void>;
   readonly close: () => void;
 }
 
@@ -114,8 +117,12 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
     },
   });
   // One server serves both functions, like an HTTP API.
-  const handler: HttpHandler = (event) => (event.rawPath.endsWith('/attest') ? attest.http(event) : sign(event));
-  return { handler, authority, attestations: (cluster) => states.get(cluster)?.attestations, close };
+  const handler: HttpHandler = (event) => (/\/attest(\/look)?$/.test(event.rawPath) ? attest.http(event) : sign(event));
+  async function look(): Promise<void> {
+    for (const { configuration } of states.values())
+      if (hasSchedule(configuration)) await attest.scheduledLook(configuration.name);
+  }
+  return { handler, look, authority, attestations: (cluster) => states.get(cluster)?.attestations, close };
 }
 
 /** Serves both handlers over HTTP on loopback; port 0 selects a free port. */

@@ -6,6 +6,7 @@ import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import { attest, evidenceAnnotation } from '../../core/attest.ts';
 import type { AttestOutcome, AttestPorts } from '../../core/attest.ts';
+import type { RetirementScope } from '../../core/attestation/retirement/retire-gone.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { decodeBody, maxObjectBytes } from '../../core/encoding/json-body.ts';
 import { isObject } from '../../core/encoding/json-object.ts';
@@ -24,6 +25,8 @@ import type { HttpHandler, LambdaContext } from '../../adapters/lambda/http.ts';
 import { busyAfter, logEntry, requestNames } from '../../adapters/lambda/log.ts';
 import type { Answered, CallLogEntry } from '../../adapters/lambda/log.ts';
 import { decodeContext } from './context.ts';
+import { decodeHint, look, lookAnswer } from './look.ts';
+import type { LookAnswer } from './look.ts';
 
 export interface AttestHandlerPorts extends CallPorts {
   readonly cluster: (name: string) => ClusterConfiguration | undefined;
@@ -34,12 +37,14 @@ export interface AttestHandlerPorts extends CallPorts {
 /** Room for the largest object that /sign accepts, and for a context. */
 export const maxCallBytes = maxObjectBytes + 65_536;
 
-const attestPath = /^\/v1\/clusters\/([a-z0-9-]{1,63})\/attest$/;
+const attestPath = /^\/v1\/clusters\/([a-z0-9-]{1,63})\/attest(\/look)?$/;
 
 export interface AttestHandler {
   readonly http: HttpHandler;
   /** Answers a call of the sign function, which IAM has authorized. */
   readonly call: (call: AttestCall, context?: LambdaContext) => Promise<AttestCallAnswer>;
+  /** The look for terminated machines that the schedule starts. Never rejects: a failure is in its log line. */
+  readonly scheduledLook: (cluster: string, context?: LambdaContext) => Promise<LookAnswer>;
 }
 
 export function createAttestHandler(ports: AttestHandlerPorts): AttestHandler {
@@ -55,6 +60,13 @@ export function createAttestHandler(ports: AttestHandlerPorts): AttestHandler {
       const [answer, { error }] = await logged(context, () => answerCall(cluster, request, ports));
       return attestCallAnswer(answer.headers['x-countersign-outcome'] ?? '', error);
     },
+    async scheduledLook(name, context) {
+      const cluster = ports.cluster(name);
+      // A schedule that is still there after a deployment that switched it off.
+      if (!looksForGone(cluster)) return lookAnswer('ignored');
+      const [answer] = await logged(context, () => lookBy('scheduled', cluster, ports));
+      return lookAnswer(answer.headers['x-countersign-outcome'] ?? '');
+    },
   };
 }
 
@@ -67,7 +79,7 @@ async function answerTo(
   // Neither a front door nor sign sends such an event: an IAM principal invoked the function directly.
   if (event === undefined) return refuseCaller(unnamedCaller);
   const { method, path, headers, body } = decodeEvent(event);
-  const name = attestPath.exec(path)?.[1];
+  const [, name, toLook] = attestPath.exec(path) ?? [];
   if (name === undefined) return [errorAnswer(404, 'invalid', 'no such path'), { path: printable(path) }];
   if (method !== 'POST')
     return [errorAnswer(405, 'invalid', 'only POST is allowed here', [], { headers: { allow: 'POST' } }), { path }];
@@ -77,7 +89,31 @@ async function answerTo(
   if (caller.kind === 'refused') return refuseCaller(caller, name);
   const wrongType = wrongContentType(headers);
   if (wrongType !== undefined) return [wrongType, { cluster: name }];
-  return attestBody(body, cluster, ports);
+  return toLook === undefined ? attestBody(body, cluster, ports) : lookAtHinted(body, cluster, ports);
+}
+
+async function lookAtHinted(
+  body: Uint8Array,
+  cluster: ClusterConfiguration,
+  ports: AttestHandlerPorts,
+): Promise<Answered> {
+  const { name } = cluster;
+  if (!looksForGone(cluster)) return [errorAnswer(404, 'invalid', 'no such path'), { cluster: name }];
+  const nodeNames = decodeHint(body);
+  if (!nodeNames.ok) return [errorAnswer(400, 'invalid', nodeNames.problem), { cluster: name }];
+  return lookBy({ nodeNames: nodeNames.value }, cluster, ports);
+}
+
+function looksForGone(cluster: ClusterConfiguration | undefined): cluster is ClusterConfiguration {
+  return cluster?.attestation?.retireTerminated === true;
+}
+
+function lookBy(
+  scope: RetirementScope,
+  { name }: ClusterConfiguration,
+  { attestation, now, randomBytes }: AttestHandlerPorts,
+): Promise<Answered> {
+  return look(async () => ({ ...(await attestation(name)), now, randomBytes }), scope, name, randomBytes);
 }
 
 async function answerCall(name: string, request: JsonObject, ports: AttestHandlerPorts): Promise<Answered> {

@@ -6,6 +6,7 @@ import type { AttestCall, AttestCallAnswer } from '../../adapters/lambda/attest-
 import type { CallPorts } from '../../adapters/lambda/caller.ts';
 import type { HttpAnswer, HttpEvent, LambdaContext } from '../../adapters/lambda/http.ts';
 import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
+import type { ScheduledLook } from '../../core/attestation/retirement/schedule.ts';
 import { createProviders } from '../../core/attestation/providers.ts';
 import type { ProviderPorts } from '../../core/attestation/providers.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
@@ -13,11 +14,14 @@ import type { ChallengeKey } from '../../core/ports/challenge-key.ts';
 import { MisconfigurationError } from '../../core/ports/errors.ts';
 import type { AttestSettings } from './env.ts';
 import { createAttestHandler } from './handler.ts';
+import { isScheduledLook } from './look.ts';
+import type { LookAnswer } from './look.ts';
 
-/** Answers an AttestCall of the sign function; every other event goes to the HTTP handler. */
+/** Answers an AttestCall of the sign function and the event of its schedule; every other event goes to the HTTP handler. */
 export interface AttestFunction {
   (event: HttpEvent, context?: LambdaContext): Promise<HttpAnswer>;
   (event: AttestCall, context?: LambdaContext): Promise<AttestCallAnswer>;
+  (event: ScheduledLook, context?: LambdaContext): Promise<LookAnswer>;
 }
 
 /** `compute` and `googleKeySet` are absent in tests of clusters that take no evidence of Google's VMs. */
@@ -45,14 +49,19 @@ export function createAttestService(
     ...(keyArn === undefined ? {} : { tpm: { challengeKey: challengeKey(keyArn), randomBytes, findMachine } }),
   });
   const attestation = Promise.resolve({ store, providers });
-  const { http, call } = createAttestHandler({
+  const { http, call, scheduledLook } = createAttestHandler({
     ...ports,
     cluster: (name) => (name === cluster.name ? cluster : undefined),
     attestation: () => attestation,
   });
   function serve(event: HttpEvent, context?: LambdaContext): Promise<HttpAnswer>;
   function serve(event: AttestCall, context?: LambdaContext): Promise<AttestCallAnswer>;
-  function serve(event: HttpEvent | AttestCall, context?: LambdaContext): Promise<HttpAnswer | AttestCallAnswer> {
+  function serve(event: ScheduledLook, context?: LambdaContext): Promise<LookAnswer>;
+  function serve(
+    event: HttpEvent | AttestCall | ScheduledLook,
+    context?: LambdaContext,
+  ): Promise<HttpAnswer | AttestCallAnswer | LookAnswer> {
+    if (isScheduledLook(event)) return scheduledLook(cluster.name, context);
     const called = readAttestCall(event);
     return called === undefined ? http(event as HttpEvent, context) : call(called, context);
   }

@@ -8,6 +8,7 @@ import type { AlarmProps, IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
+import { hasSchedule, scheduleInterval } from '../../core/attestation/retirement/schedule.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../../core/configuration/model/deployment.ts';
 import { logAlarms, named, troubles } from '../../core/outcome/trouble.ts';
@@ -25,14 +26,18 @@ export interface AlarmOptions extends Watched {
   readonly alarms: DeploymentConfiguration['alarms'];
 }
 
-/** `first`: one event alarms. `many`: the configured number of refusals alarms. `lasting`: a quarter of an hour alarms. */
-type Threshold = 'first' | 'many' | 'lasting';
+/**
+ * `first`: one event alarms. `many`: the configured number of refusals alarms. `lasting`: a quarter of an hour alarms. `hour`: an
+ * hour alarms, for what is tried every ten minutes.
+ */
+type Threshold = 'first' | 'many' | 'lasting' | 'hour';
 
 const logAlarmsMean: Readonly<Record<LogAlarm, readonly [Threshold, meaning: string]>> = {
   faults: ['first', 'a fault that does not pass by itself'],
   'unexpected-refusals': ['first', 'a request or a call was refused that no correct client makes'],
   'many-refusals': ['many', 'many requests are refused'],
   interruptions: ['lasting', 'for a quarter of an hour calls got no answer, or 5xx from an HTTP API'],
+  retirement: ['hour', 'for an hour attest could not look for terminated machines'],
 };
 
 export function createAlarms(scope: Construct, options: AlarmOptions): readonly Alarm[] {
@@ -54,7 +59,7 @@ export function createAlarms(scope: Construct, options: AlarmOptions): readonly 
   }
 
   function alarmOn(section: string, meaning: string, metric: IMetric, threshold: Threshold, of?: Service): Alarm {
-    const periods = threshold === 'lasting' ? 3 : 1;
+    const periods = threshold === 'lasting' || threshold === 'hour' ? 3 : 1;
     return addAlarm(section, of, meaning, {
       metric,
       threshold: threshold === 'many' ? alarms.refusals : 1,
@@ -83,10 +88,17 @@ export function createAlarms(scope: Construct, options: AlarmOptions): readonly 
   }
 
   return [
-    ...logAlarms.map((name) => {
+    ...logAlarms.flatMap((name) => {
+      if (name === 'retirement' && !hasSchedule(cluster)) return [];
       const [threshold, meaning] = logAlarmsMean[name];
       const counted = troubles.filter((trouble) => named(trouble).alarm === name);
-      const metric = new Metric({ namespace, metricName: metricNames[name], statistic: 'Sum', period });
+      const metric = new Metric({
+        namespace,
+        metricName: metricNames[name],
+        statistic: 'Sum',
+        // Twice the interval of the schedule, so that each period has a run.
+        period: threshold === 'hour' ? Duration.millis(2 * scheduleInterval) : period,
+      });
       // The field `trouble` of the log lines has one of these names, and so has a section of the runbook.
       return alarmOn(name, `${meaning}. The log says which: ${counted.join(', ')}`, metric, threshold);
     }),

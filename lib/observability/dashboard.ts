@@ -18,18 +18,20 @@ export interface DashboardOptions extends Watched {
   readonly cluster: string;
   readonly alarms: readonly Alarm[];
   readonly tables: Names['tables'];
+  readonly retires: boolean;
 }
 
 const [width, height] = [12, 6];
 
 export function createDashboard(scope: Construct, options: DashboardOptions): Dashboard {
-  const { cluster, alarms, tables, functions, apis, functionUrls } = options;
+  const { cluster, alarms, tables, functions, apis, functionUrls, retires } = options;
   const list = panels({
     cluster,
     functions: new Map([...functions].map(([service, { function: of }]) => [service, of.functionName])),
     apis: new Map([...apis].map(([name, { api }]) => [name, api.apiId])),
     tables,
     functionUrls,
+    retires,
   });
   const widgets = list.flatMap((panel) => widgetsOf(panel, options));
   // Rows of two: CDK puts the widgets of one list beside each other.

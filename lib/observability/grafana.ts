@@ -21,6 +21,7 @@ export function grafanaDashboard(): string {
     apis: new Map([['API', '$api']]),
     tables: { certificates: '$certificates', attestations: '$attestations' },
     functionUrls: true,
+    retires: true,
   });
   const shown = list.flatMap((panel) => [...functionsPanel(panel), ...relayPanel(panel)]);
   const dashboard = {

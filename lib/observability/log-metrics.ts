@@ -11,7 +11,7 @@ import type { ClusterConfiguration } from '../../core/configuration/model/cluste
 import type { functionName } from '../../core/configuration/resolve/deployment.ts';
 import { logAlarms } from '../../core/outcome/trouble.ts';
 import type { LogAlarm } from '../../core/outcome/trouble.ts';
-import { caDaysLeft, metricNames, namespaceOf, wouldRefuse } from './metric-names.ts';
+import { caDaysLeft, metricNames, namespaceOf, retiredMachines, wouldRefuse } from './metric-names.ts';
 
 /** The parts of a deployed cluster that alarms and dashboards look at. */
 export interface Watched {
@@ -31,7 +31,7 @@ export interface WatchedFunction {
 
 /** The alarms that the lines of a function can raise. */
 const raisedBy: Readonly<Record<Service, readonly LogAlarm[]>> = {
-  sign: logAlarms,
+  sign: logAlarms.filter((alarm) => alarm !== 'retirement'),
   attest: logAlarms,
   authorizer: ['faults', 'interruptions'],
   ca: ['faults'],
@@ -61,12 +61,18 @@ export function countLines(scope: Construct, cluster: ClusterConfiguration, watc
 
   for (const [service, { logGroup }] of functions)
     for (const alarm of raisedBy[service])
-      addFilter(`${service}-${alarm}`, metricNames[alarm], logGroup, `$.alarm = "${alarm}"`);
+      if (alarm !== 'retirement' || cluster.attestation?.retireTerminated === true)
+        addFilter(`${service}-${alarm}`, metricNames[alarm], logGroup, `$.alarm = "${alarm}"`);
   for (const [name, { accessLog }] of apis)
     addFilter(`${name}-api`, metricNames.interruptions, accessLog, '$.status = "5*"');
   // A metric without an alarm: audit mode is for clusters that are known not to pass yet.
   const attest = functions.get('attest');
-  if (attest !== undefined) addFilter('would-refuse', wouldRefuse, attest.logGroup, '$.wouldRefuse[0] = *');
+  if (attest !== undefined) {
+    addFilter('would-refuse', wouldRefuse, attest.logGroup, '$.wouldRefuse[0] = *');
+    // A line has the field only if machines were retired, so that the metric is billed only for the hours in which machines end.
+    if (cluster.attestation?.retireTerminated === true)
+      addFilter('retired-machines', retiredMachines, attest.logGroup, '$.retired = *', '$.retired');
+  }
 
   const ca = functions.get('ca');
   if (ca === undefined) throw new Error(`${cluster.name} has no ca function`);

@@ -6,9 +6,11 @@ export const metricNames: Readonly<Record<LogAlarm, string>> = {
   'unexpected-refusals': 'UnexpectedRefusals',
   'many-refusals': 'Refusals',
   interruptions: 'Interruptions',
+  retirement: 'RetirementFailures',
 };
 export const caDaysLeft = 'CaDaysLeft';
 export const wouldRefuse = 'WouldRefuse';
+export const retiredMachines = 'RetiredMachines';
 
 export function namespaceOf(cluster: string): string {
   return `Countersign/${cluster}`;

@@ -4,7 +4,7 @@
  */
 import type { functionName } from '../../core/configuration/resolve/deployment.ts';
 import { logAlarms } from '../../core/outcome/trouble.ts';
-import { caDaysLeft, metricNames, namespaceOf, wouldRefuse } from './metric-names.ts';
+import { caDaysLeft, metricNames, namespaceOf, retiredMachines, wouldRefuse } from './metric-names.ts';
 
 type Service = Parameters<typeof functionName>[1];
 
@@ -16,6 +16,8 @@ export interface Names {
   readonly apis: ReadonlyMap<string, string>;
   readonly tables: { readonly certificates: string; readonly attestations: string };
   readonly functionUrls: boolean;
+  /** Whether attest looks for terminated machines. */
+  readonly retires: boolean;
 }
 
 export interface CloudWatchSeries {
@@ -50,7 +52,7 @@ export interface Panel {
 }
 
 export function panels(names: Names): readonly Panel[] {
-  const { cluster, functions, apis, tables, functionUrls } = names;
+  const { cluster, functions, apis, tables, functionUrls, retires } = names;
   const lambda = (metric: string, statistic: CloudWatchSeries['statistic'], services: readonly Service[]) =>
     services.flatMap((service): CloudWatchSeries[] => {
       const name = functions.get(service);
@@ -118,7 +120,9 @@ export function panels(names: Names): readonly Panel[] {
     {
       title: 'Troubles, by the alarm that counts them',
       cloudWatch: [
-        ...logAlarms.map((alarm) => own(metricNames[alarm], 'Sum')),
+        ...logAlarms
+          .filter((alarm) => alarm !== 'retirement' || retires)
+          .map((alarm) => own(metricNames[alarm], 'Sum')),
         ...(attests ? [own(wouldRefuse, 'Sum')] : []),
       ],
       relay: [relay('sum by (cause) (increase(countersign_relay_alarms_total[5m]))', '{{cause}}')],
@@ -197,6 +201,7 @@ export function panels(names: Names): readonly Panel[] {
       cloudWatchUnit: 'days',
       periodMinutes: 360,
     },
+    ...(retires ? [{ title: 'Machines retired', cloudWatch: [own(retiredMachines, 'Sum')], periodMinutes: 60 }] : []),
     {
       title: 'Oldest request to answer',
       relay: [relay('max by (priority) (countersign_relay_oldest_request_seconds)', '{{priority}}')],

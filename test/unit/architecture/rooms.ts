@@ -117,6 +117,7 @@ export const rooms: readonly Room[] = [
   { path: 'cli/report/page', purpose: 'the report as one HTML file that loads nothing' },
   { path: 'cli/report/model', purpose: 'the report as a value, from what was read; pure' },
   { path: 'cli/rotation', purpose: 'how far the replacement of a CA is, for an operator: read from three places' },
+  { path: 'cli/prune', purpose: 'machines that no longer exist: found by two looks, removed from the records' },
   { path: 'cli/revocation', purpose: 'revokes certificates, and shows what the API server is told' },
   { path: 'cli/kubeadm', purpose: "certificates for kubeadm's control plane: signed and renewed on its machines" },
   { path: 'cli/commands', purpose: 'one file for each command' },

@@ -277,14 +277,17 @@ describe('the ways in', () => {
   const [attested] = [configuration(clusters).clusters.get('proof')];
   if (attested === undefined) throw new Error('no cluster');
 
-  test.each(['IamApi', 'JwtApi'])('%s has one route more, to the attest function, by the same authorizer', (id) => {
+  test.each(['IamApi', 'JwtApi'])('%s has two routes more, to the attest function, by the same authorizer', (id) => {
     const routes = ofType(proof, 'AWS::ApiGatewayV2::Route')
       .filter(([name]) => name.startsWith(id))
       .map(([, { Properties }]) => show(Properties) as Record<string, unknown>);
     expect(routes.map(({ RouteKey }) => RouteKey)).toEqual(
       routesOf(attested).map(({ method, path }) => `${method} ${path}`),
     );
-    expect(routes[1]?.['RouteKey']).toBe('POST /v1/clusters/proof/attest');
+    expect(routes.slice(1, 3).map(({ RouteKey }) => RouteKey)).toEqual([
+      'POST /v1/clusters/proof/attest',
+      'POST /v1/clusters/proof/attest/look',
+    ]);
     const authorization = ({ AuthorizationType, AuthorizerId }: Record<string, unknown>) => [
       AuthorizationType,
       AuthorizerId,
@@ -300,6 +303,7 @@ describe('the ways in', () => {
     expect(routes.map(functionBehind)).toEqual([
       '<Sign.Arn>',
       '<Attest.Arn>',
+      '<Attest.Arn>',
       '<Sign.Arn>',
       '<Sign.Arn>',
       '<Sign.Arn>',
@@ -309,23 +313,66 @@ describe('the ways in', () => {
     ]);
   });
 
-  test('only the two APIs may call it, each on that one route; sign by its own role', () => {
+  test('only the two APIs may call it, each on these two routes, and the rule of its schedule; sign by its own role', () => {
     const permissions = ofType(proof, 'AWS::Lambda::Permission')
       .map(([, { Properties }]) => show(Properties) as Record<string, unknown>)
       .filter(({ FunctionName }) => FunctionName === '<Attest.Arn>');
-    expect(permissions.map(({ Principal, SourceArn }) => [Principal, SourceArn])).toEqual(
-      ['IamApi', 'JwtApi'].map((id) => [
-        'apigateway.amazonaws.com',
-        `arn:aws:execute-api:eu-central-1:111122223333:<${id}>/*/*/v1/clusters/proof/attest`,
-      ]),
+    expect(permissions.map(({ Principal, SourceArn }) => [Principal, SourceArn])).toEqual([
+      ['events.amazonaws.com', '<RetireTerminated.Arn>'],
+      ...['IamApi', 'JwtApi'].flatMap((id) =>
+        ['attest', 'attest/look'].map((path) => [
+          'apigateway.amazonaws.com',
+          `arn:aws:execute-api:eu-central-1:111122223333:<${id}>/*/*/v1/clusters/proof/${path}`,
+        ]),
+      ),
+    ]);
+  });
+
+  test('the caller role may call the routes', () => {
+    const [statement] = statementsOf(resource(proof, 'AWS::IAM::Policy', 'CallerPolicy')[1]);
+    expect((show(statement) as { Resource: string[] }).Resource.slice(1, 3)).toEqual(
+      ['attest', 'attest/look'].map(
+        (path) => `arn:aws:execute-api:eu-central-1:111122223333:<IamApi>/$default/POST/v1/clusters/proof/${path}`,
+      ),
     );
   });
 
-  test('the caller role may call the route', () => {
-    const [statement] = statementsOf(resource(proof, 'AWS::IAM::Policy', 'CallerPolicy')[1]);
-    expect((show(statement) as { Resource: string[] }).Resource[1]).toBe(
-      'arn:aws:execute-api:eu-central-1:111122223333:<IamApi>/$default/POST/v1/clusters/proof/attest',
-    );
+  describe('the look for terminated machines', () => {
+    const rulesOf = (of: typeof proof) =>
+      ofType(of, 'AWS::Events::Rule').filter(([id]) => id.startsWith('RetireTerminated'));
+
+    test('every ten minutes, with the event that attest takes for it', () => {
+      const [rule, ...others] = rulesOf(proof);
+      expect(others).toEqual([]);
+      expect(show(rule?.[1].Properties)).toMatchObject({
+        ScheduleExpression: 'rate(10 minutes)',
+        State: 'ENABLED',
+        Targets: [{ Arn: '<Attest.Arn>', Input: '{"countersign":"retire-gone"}' }],
+      });
+    });
+
+    test('no schedule where no provider lists terminated machines; hints there may be', () => {
+      expect(rulesOf(first)).toEqual([]);
+      const paths = routesOf(configuration(clusters).clusters.get('first') ?? attested).map(({ path }) => path);
+      expect(paths).toContain('/v1/clusters/first/attest/look');
+    });
+
+    test('retireTerminated: false: neither a schedule, nor its alarm, nor a route, nor a permission', () => {
+      const off = clustersNamed('proof').replace(
+        '    attestation:\n',
+        '    attestation:\n      retireTerminated: false\n',
+      );
+      const of = synthesise(off);
+      const stack = template(of, 'countersign-proof');
+      expect(rulesOf(stack)).toEqual([]);
+      const text = JSON.stringify(stack);
+      for (const word of ['attest/look', 'RetirementFailures', 'RetiredMachines', 'retire-gone'])
+        expect(text).not.toContain(word);
+      const principals = ofType(stack, 'AWS::Lambda::Permission')
+        .filter(([id]) => id.includes('Attest'))
+        .map(([, { Properties }]) => Properties['Principal']);
+      expect(new Set(principals)).toEqual(new Set(['apigateway.amazonaws.com']));
+    });
   });
 
   test('a function URL is one function’s, so there are two, each asking for a signature', () => {

@@ -69,6 +69,8 @@ const cents = (dollars: number): string => dollars.toFixed(2);
 describe('a month without certificates', () => {
   const [text = '', , , month] = row('CloudWatch alarms on one metric each');
   const [ofIam, ofJwt, ofUrl] = numbersIn(text);
+  /** Of the schedule that looks for terminated instances. */
+  const scheduled = 1;
 
   test('as many alarms as the stacks have, at ten cents', () => {
     expect([alarms('iam'), alarms('jwt'), alarms('both'), alarms('url')]).toEqual([ofIam, ofJwt, ofJwt, ofUrl]);
@@ -81,14 +83,29 @@ describe('a month without certificates', () => {
     expect(found('two', 'AWS::KMS::Key')).toHaveLength(2);
     const [, , , ofProofs] = row('machines prove themselves');
     expect(numbersIn(ofProofs).map(cents)).toEqual(
-      [alarms('proof') - alarms('iam'), alarms('proof-url') - alarms('url')].map((each) => cents(each * 0.1)),
+      [alarms('proof') - alarms('iam'), alarms('proof-url') - alarms('url')].map((each) =>
+        cents((each - scheduled) * 0.1),
+      ),
     );
   });
 
-  test('machines with a TPM cost one more key, and the alarm of attest', () => {
+  test('the schedule that looks for terminated instances: its calls, their log, and an alarm', () => {
+    const rules = found('proof', 'AWS::Events::Rule').map(([, { Properties }]) =>
+      String(Properties['ScheduleExpression']),
+    );
+    const every = Number(rules.flatMap((text) => /^rate\((\d+) minutes\)$/.exec(text)?.[1] ?? [])[0]);
+    const calls = (30 * 24 * 60) / every;
+    const [text = '', , , month] = row('EC2 instances: the schedule');
+    expect(numbersIn(text.replace('EC2', ''))).toEqual([calls, 0.5]);
+    const each = 0.2e-6 + 0.5 * 0.3 * 0.0000133334 + 0.5e-6 * 0.5;
+    expect(numbersIn(month).map(cents)).toEqual([cents(scheduled * 0.1 + calls * each)]);
+    expect(numbersIn(row('the metric `RetiredMachines`')[3]).map(cents)).toEqual([cents(0.3)]);
+  });
+
+  test('machines with a TPM cost one more key, and the alarm of attest; no schedule', () => {
     expect([count('metal', 'AWS::KMS::Key'), count('proof', 'AWS::KMS::Key')]).toEqual([2, 1]);
     expect(row('machines with a TPM').slice(1)).toEqual(['1.00', '', '1.00']);
-    expect(alarms('metal')).toBe(alarms('proof'));
+    expect(alarms('metal')).toBe(alarms('proof') - scheduled);
     const [, price, each] = row('its MACs, two for the first use');
     expect(numbersIn(each)[0]!.toFixed(4)).toBe(((2 * 1_000 * numbersIn(price)[0]!) / 10_000).toFixed(4));
   });

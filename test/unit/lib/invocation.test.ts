@@ -82,7 +82,7 @@ describe('finding 2: who may invoke the functions, by any template', () => {
       }
   });
 
-  test('are, by the functions’ own policies, our APIs route by route and the schedule of the ca function', () => {
+  test('are, by the functions’ own policies, our APIs route by route and the schedules of ca and attest', () => {
     const broad: string[] = [];
     for (const [stack, of] of synthesis.templates) {
       const cluster = configured.clusters.get(/^countersign-(.+?)(-state)?$/.exec(stack)?.[1] ?? '')!;
@@ -92,7 +92,7 @@ describe('finding 2: who may invoke the functions, by any template', () => {
         const source = String(SourceArn);
         const ours =
           Principal === 'events.amazonaws.com'
-            ? source === '<CaStatus.Arn>'
+            ? source === '<CaStatus.Arn>' || source === '<RetireTerminated.Arn>'
             : Principal === 'apigateway.amazonaws.com' &&
               (paths.some((path) => new RegExp(`:<(Iam|Jwt)Api>/\\*/\\*${path}$`).test(source)) ||
                 /:<JwtApi>\/authorizers\/<\w+>$/.test(source));

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { errorAnswer, signAnswer, verdictAnswer } from '../../../../adapters/lambda/answers.ts';
+import { errorAnswer, lookedAnswer, signAnswer, verdictAnswer } from '../../../../adapters/lambda/answers.ts';
 import { logEntry } from '../../../../adapters/lambda/log.ts';
 import { refusalCodes, violation } from '../../../../core/outcome/outcome.ts';
 import type { SignOutcome } from '../../../../core/outcome/outcome.ts';
@@ -47,6 +47,8 @@ const thresholds = {
   'unexpected-refusals': atOnce,
   'many-refusals': { Threshold: 20, EvaluationPeriods: 1, DatapointsToAlarm: 1 },
   interruptions: lasting,
+  // Three times twenty minutes, in each of which the schedule of ten minutes runs.
+  retirement: { ...lasting, Period: 1_200 },
 };
 const counting = {
   Statistic: 'Sum',
@@ -108,11 +110,13 @@ describe('each trouble', () => {
         ]);
   });
 
-  test('has its own alarm name in clusters of every kind', () => {
-    for (const stack of ['api', 'url', 'tokens', 'proof', 'first'])
-      expect(alarmsOf(stack).map((alarm) => shortName(stack, alarm))).toEqual(
-        expect.arrayContaining(Object.keys(thresholds)),
-      );
+  test('has its own alarm name in clusters of every kind; retirement only where a schedule looks for terminated machines', () => {
+    const { retirement: _, ...everywhere } = thresholds;
+    for (const stack of ['api', 'url', 'tokens', 'proof', 'first']) {
+      const names = alarmsOf(stack).map((alarm) => shortName(stack, alarm));
+      expect(names).toEqual(expect.arrayContaining(Object.keys(stack === 'proof' ? thresholds : everywhere)));
+      expect(names.includes('retirement')).toBe(stack === 'proof');
+    }
   });
 });
 
@@ -150,6 +154,20 @@ test('everything else raises no alarm', async () => {
   const would = logEntry(verdictAnswer(audited), 5, { decision: 'approve', wouldRefuse: ['AttestationMissing'] });
   expect(counted('proof', 'AttestLog', would)).toEqual(['Countersign/proof WouldRefuse']);
   expect(alarmsOf('proof').filter(({ MetricName }) => MetricName === 'WouldRefuse')).toEqual([]);
+});
+
+test('retired machines are counted, by the schedule and by hints, and raise no alarm', () => {
+  const looked = (retired: number, look: 'scheduled' | 'hint') =>
+    logEntry(lookedAnswer(), 5, { cluster: 'proof', look, looked: 9, ...(retired === 0 ? {} : { retired }) });
+  for (const look of ['scheduled', 'hint'] as const) {
+    expect(counted('proof', 'AttestLog', looked(3, look))).toEqual(['Countersign/proof RetiredMachines']);
+    expect(counted('proof', 'AttestLog', looked(0, look))).toEqual([]);
+  }
+  const values = filtersOf('proof').flatMap(({ MetricTransformations: [metric] }) =>
+    metric?.MetricName === 'RetiredMachines' ? [metric.MetricValue] : [],
+  );
+  expect(values).toEqual(['$.retired']);
+  expect(alarmsOf('proof').filter(({ MetricName }) => MetricName === 'RetiredMachines')).toEqual([]);
 });
 
 test('an HTTP API that answers 5xx, for whatever reason, is an interruption: throttled functions, integrations, authorizers', () => {
@@ -219,7 +237,17 @@ test('every alarm, and at what it is raised', () => {
     api: { ...ofLog('api', 44), ...errors('Sign', 'Authorizer', 'Ca'), ...days('api', 33) },
     url: { ...ofLog('url', 20), ...errors('Sign', 'Ca'), ...urls('Sign'), ...days('url', 90) },
     tokens: { ...ofLog('tokens', 20), ...errors('Sign', 'Authorizer', 'Ca'), ...days('tokens', 90) },
-    proof: { ...ofLog('proof', 20), ...errors('Sign', 'Attest', 'Authorizer', 'Ca'), ...days('proof', 90) },
+    proof: {
+      ...ofLog('proof', 20),
+      retirement: {
+        Namespace: 'Countersign/proof',
+        MetricName: 'RetirementFailures',
+        ...counting,
+        ...thresholds.retirement,
+      },
+      ...errors('Sign', 'Attest', 'Authorizer', 'Ca'),
+      ...days('proof', 90),
+    },
     first: {
       ...ofLog('first', 20),
       ...errors('Sign', 'Attest', 'Ca'),

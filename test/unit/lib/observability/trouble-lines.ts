@@ -41,6 +41,11 @@ export async function linesOf(trouble: Trouble, cluster: TroubledCluster): Promi
       return inBoth(() => busyLine(new Error('no answer')));
     case 'throttled':
       return inBoth(() => busyLine(new ThrottledError('slow down')));
+    case 'retirement-fails':
+      return [
+        ['Attest', scheduledLine(new Error('no answer'))],
+        ['Attest', scheduledLine(new ThrottledError('slow down'))],
+      ];
     case 'callers-refused':
       return inBoth(() => line(refuseCaller(stranger, 'c')));
     case 'authorizer-faults':
@@ -65,6 +70,11 @@ const inBoth = (make: () => object): readonly WrittenLine[] => [
   ['Sign', make()],
   ['Attest', make()],
 ];
+
+function scheduledLine(error: unknown): object {
+  const outcome = busyAfter(error, (count) => new Uint8Array(count));
+  return line([signAnswer(outcome, undefined), { look: 'scheduled', why: outcome.why, error }]);
+}
 
 function busyLine(error: unknown): object {
   const outcome = busyAfter(error, (count) => new Uint8Array(count));

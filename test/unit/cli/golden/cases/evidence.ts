@@ -7,7 +7,8 @@ import { startFakeEc2 } from '../../../../harness/fake-aws/ec2.ts';
 import { createFakeAws } from '../../../../harness/fake-aws/world.ts';
 import { bootEvents, eventLog } from '../../../../harness/tpm/event-log.ts';
 import { eventOf, key, now, seconds, signedAt, twoCertificates } from '../../inventory/trail.ts';
-import { hour, newFolder } from '../../register.ts';
+import { hour, newFolder, recordOf, used } from '../../register.ts';
+import { now as prunedAt } from '../../run.ts';
 import { created, issuedWorld } from '../../trace/issued-world.ts';
 import type { Goldens } from '../session.ts';
 
@@ -53,6 +54,41 @@ export const goldens: Goldens = {
     await run('tofu adopt --data DATA --config countersign.yaml', options);
     await run("tofu adopt --data DATA --config countersign.yaml --yes --reason 'attestation begins'", options);
     await run('tofu adopt --data DATA --config countersign.yaml --yes', options);
+  },
+
+  async 'machines prune'({ run, call }) {
+    const aws = createFakeAws();
+    const ec2 = await startFakeEc2({ aws });
+    onTestFinished(() => ec2.close());
+    const folder = await newFolder();
+    call('DATA', folder.path);
+    for (const [index, node] of ['worker-1', 'worker-2', 'worker-3'].entries()) {
+      const { instanceId, availabilityZone } = aws.launch({ account, region, tags });
+      call(`i-0123456789abcdef${index}`, instanceId);
+      const identity = `aws#aws/${account}/${region}/${instanceId}`;
+      const providerId = `aws:///${availabilityZone}/${instanceId}`;
+      await used(folder, recordOf(node, 'a', { identity, providerId, lastSeen: prunedAt - 2 * hour }));
+      if (index === 0) aws.terminate(instanceId);
+      if (index === 1) aws.forget(instanceId);
+    }
+    const credentials = aws.createUser(account, 'ada', ['ec2:DescribeInstances']);
+    const connect = (where: { region: string }) =>
+      new EC2Client({ region: where.region, endpoint: ec2.url, credentials, maxAttempts: 1 });
+    const options = {
+      files: { 'countersign.yaml': configuration },
+      world: {
+        userName: () => 'ada',
+        now: () => prunedAt,
+        pause: async () => undefined,
+        connectEc2: async () => ({ ...ec2Endpoint(connect), ...ec2Fleet(connect, 5) }),
+      },
+    };
+    const words = 'machines prune --data DATA --config countersign.yaml';
+    await run(words, options);
+    await run(`${words} -o yaml`, options);
+    await run(`${words} --yes`, options);
+    await run(`${words} --yes --reason 'scaled in'`, options);
+    await run(words, options);
   },
 
   async 'audit reconcile'({ run, call }) {
