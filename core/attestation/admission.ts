@@ -3,6 +3,7 @@
  * together. The result is a claim, or the reason why the machine is not admitted.
  */
 import { violation } from '../outcome/outcome.ts';
+import type { Violation } from '../outcome/outcome.ts';
 import { quoted } from '../outcome/printable-text.ts';
 import { failure, success } from '../outcome/result.ts';
 import type { Result } from '../outcome/result.ts';
@@ -16,7 +17,9 @@ import type { AdmissionClaim } from './claims.ts';
 import { later, refusalOf, refuse } from './declined.ts';
 import type { Declined } from './declined.ts';
 import { checkDevice, deviceAnnotations } from './device.ts';
-import type { AttestationProvider, Examined, Machine, MachineState } from './evidence/provider.ts';
+import type { AttestationProvider, Examined, Machine } from './evidence/provider.ts';
+import { machineSeen, newLook } from './evidence/last-description.ts';
+import type { Look } from './evidence/last-description.ts';
 import { checkRegistrar, registrarOf } from './evidence/registrar.ts';
 import type { Evidence, EvidenceResult } from './examine-evidence.ts';
 import { decideFirstUse, isFirstKey, machineRetired } from './first-use.ts';
@@ -103,7 +106,10 @@ async function admitNode(question: AttestQuestion, evidence: Evidence, ports: Ad
     kind: 'admitted',
     identity: examined.identity,
     firstKey: isFirstKey(firstUse),
-    claim: { ...firstUseClaim(question, examined, machine.value, firstUse, ports), ...entryOf(records, machine.value) },
+    claim: {
+      ...firstUseClaim(question, examined, newLook(machine.value, provider, question.now), firstUse, ports),
+      ...entryOf(records, machine.value),
+    },
     annotations: deviceAnnotations(machine.value),
   };
 }
@@ -130,8 +136,23 @@ async function admitServing(
   const noObject = checkObjects(question, evidence.kind === 'evidence' ? evidence.provider.name : registrarOf(record));
   if (noObject !== undefined) return noObject;
 
-  // How does the platform describe the machine?
-  const described = await describe(question, evidence, record, ports.providers);
+  // Does a machine own every requested name?
+  const holders = new Map(ranged.flatMap((address, index) => pairOf(address, records.addresses[index])));
+  const foreignNames = (machine: Machine) =>
+    checkNames({
+      sans: question.request.sans,
+      nodeName: question.nodeName,
+      machine,
+      addressRanges: question.settings.addressRanges,
+      holders,
+      only: objectOf(question)?.addresses ?? [],
+    });
+
+  // How does the platform describe the machine, now or moments ago? An earlier description only admits: if it does not have a
+  // requested name, the platform may have added it since.
+  const isAdmitted = (seen: Machine) =>
+    [...checkMachine(question, seen, record.identity), ...foreignNames(seen)].length === 0;
+  const described = await describe(question, evidence, record, ports.providers, isAdmitted);
   if (!described.ok) return described.problem;
   const { machine, violations } = described.value;
   const mismatch = refusalOf([...violations, ...checkMachine(question, machine, record.identity)]);
@@ -140,18 +161,7 @@ async function admitServing(
   const unknownDevice = await checkDevice(machine, record.device);
   if (unknownDevice !== undefined) return unknownDevice;
 
-  // Does the machine own every requested name?
-  const holders = new Map(ranged.flatMap((address, index) => pairOf(address, records.addresses[index])));
-  const foreign = refusalOf(
-    checkNames({
-      sans: question.request.sans,
-      nodeName: question.nodeName,
-      machine,
-      addressRanges: question.settings.addressRanges,
-      holders,
-      only: objectOf(question)?.addresses ?? [],
-    }),
-  );
+  const foreign = refusalOf(foreignNames(machine));
   if (foreign !== undefined) return foreign;
   // The limit of one record, because one transaction must be able to free all its addresses.
   if (new Set([...record.addresses, ...ranged]).size > mostAddresses) return tooManyAddresses;
@@ -162,7 +172,7 @@ async function admitServing(
     // Serving keys are not client keys: no serving key is the first key of a machine.
     firstKey: false,
     claim: {
-      ...servingClaim(question, record, machine, newAddresses, spentEvidence(question, examined)),
+      ...servingClaim(question, record, described.value, newAddresses, spentEvidence(question, examined)),
       ...entryOf(records, machine),
     },
     annotations: deviceAnnotations(machine),
@@ -220,13 +230,17 @@ function checkUses(record: IdentityRecord | undefined, { now }: AttestQuestion):
   return wait === undefined ? undefined : later('Limited', 'this machine had too many certificates lately', wait);
 }
 
-/** The machine as its platform describes it: through the evidence, or through the provider of the registered machine. */
+/**
+ * The machine as its platform describes it: through the evidence, or through the provider of the registered machine. The platform is
+ * not asked about a machine that it described moments ago in a way that admits it.
+ */
 async function describe(
   question: AttestQuestion,
   evidence: Evidence | { readonly kind: 'record' },
   record: IdentityRecord,
   providers: ReadonlyMap<string, AttestationProvider>,
-): Promise<Result<Extract<MachineState, { readonly kind: 'running' }>, Declined>> {
+  isAdmitted: (seen: Machine) => boolean,
+): Promise<Result<Look & { readonly violations: readonly Violation[] }, Declined>> {
   const { nodeName, wanted, now } = question;
   const provider = providers.get(registrarOf(record));
   if (provider === undefined || !wanted.providers.includes(provider.name)) {
@@ -236,13 +250,24 @@ async function describe(
   if (!provider.secure) return failure(noServing);
   const tooMany = checkUses(record, question);
   if (tooMany !== undefined) return failure(tooMany);
+  const last = machineSeen(record, provider, now);
+  const seen = last !== undefined && isAdmitted(last) ? last : undefined;
   if (evidence.kind === 'evidence') {
-    const machine = await evidence.machine();
+    // The record of a provider admits no machine to another provider.
+    const confirm = evidence.provider === provider ? evidence.examined.confirm : undefined;
+    const confirmed = seen === undefined ? undefined : await confirm?.(seen);
+    const machine = confirmed ?? (await evidence.machine());
     if (!machine.ok) return failure(refuse(...machine.problem));
-    return success({ kind: 'running', machine: machine.value, violations: [] });
+    const look =
+      confirmed === undefined
+        ? newLook(machine.value, provider, now)
+        : { machine: machine.value, described: record.described };
+    return success({ ...look, violations: [] });
   }
+  if (seen !== undefined) return success({ machine: seen, described: record.described, violations: [] });
   const state = await provider.describe(record.identity, now);
-  if (state.kind === 'running') return success(state);
+  if (state.kind === 'running')
+    return success({ ...newLook(state.machine, provider, now), violations: state.violations });
   return failure(refuse(violation('IdentityNotAllowed', `the machine of node ${quoted(nodeName)} is not running`)));
 }
 

@@ -1,7 +1,8 @@
 /** Builds the claim of an admitted request: the machine's record, the spent evidence, and the record that it retires. */
 import type { Claim, IdentityRecord, IdentityWrite } from '../ports/attestation-store.ts';
 import type { AttestQuestion } from './attest-question.ts';
-import type { Device, Examined, Machine } from './evidence/provider.ts';
+import type { Look } from './evidence/last-description.ts';
+import type { Device, Examined } from './evidence/provider.ts';
 import { firstRecord, seenRecord, usedRecord } from './first-use.ts';
 import type { FirstUse, Use } from './first-use.ts';
 import { ulid } from './records/ulid.ts';
@@ -14,13 +15,13 @@ export type AdmissionClaim = Omit<Claim, 'verdict'> & {
 export function firstUseClaim(
   question: AttestQuestion,
   examined: Examined,
-  { providerId, startedAt, device }: Machine,
+  { machine: { providerId, startedAt, device }, described }: Look,
   firstUse: FirstUse,
   random: { randomBytes(count: number): Uint8Array },
 ): AdmissionClaim {
   const { nodeName, spkiSha256, uid, now } = question;
   const { identity } = examined;
-  const use: Use = { identity, nodeName, spkiSha256, providerId, startedAt, ...stateOf(device), uid, now };
+  const use: Use = { identity, nodeName, spkiSha256, providerId, startedAt, described, ...stateOf(device), uid, now };
   const claim = { once: spentEvidence(question, examined), newAddresses: [], audit: [] };
   switch (firstUse.kind) {
     case 'first':
@@ -52,11 +53,11 @@ export function firstUseClaim(
 export function servingClaim(
   { uid, now }: AttestQuestion,
   record: IdentityRecord,
-  { startedAt, device }: Machine,
+  { machine: { startedAt, device }, described }: Look,
   newAddresses: readonly string[],
   once: Claim['once'],
 ): AdmissionClaim {
-  const used = seenRecord(record, { startedAt, ...stateOf(device), uid, now });
+  const used = seenRecord(record, { startedAt, described, ...stateOf(device), uid, now });
   const identity = { kind: 'replace', record: { ...used, addresses: [...record.addresses, ...newAddresses] } } as const;
   return { once, identity, newAddresses, audit: [] };
 }

@@ -2,7 +2,7 @@
  * Trust on first use: do the records let this machine, with this key, be this node? Follows the table in docs/attestation.md.
  * The caller has read the records; the store writes the claim only if they are unchanged.
  */
-import type { DeviceState, IdentityRecord } from '../ports/attestation-store.ts';
+import type { DeviceState, IdentityRecord, LastDescription } from '../ports/attestation-store.ts';
 import { violation } from '../outcome/outcome.ts';
 import type { Violation } from '../outcome/outcome.ts';
 import type { Instant } from '../ports/instant.ts';
@@ -109,18 +109,20 @@ export interface Use {
   readonly spkiSha256: string;
   readonly providerId: string;
   readonly startedAt: Instant | undefined;
+  readonly described?: LastDescription | undefined;
   readonly device?: DeviceState;
   readonly uid: string;
   readonly now: Instant;
 }
 
 /** The first record of a machine. */
-export function firstRecord({ startedAt, device, uid, now, ...use }: Use): IdentityRecord {
+export function firstRecord({ startedAt, described, device, uid, now, ...use }: Use): IdentityRecord {
   return {
     ...use,
     state: 'active',
     previousSpkis: [],
     ...(startedAt === undefined ? {} : { startedAt }),
+    ...(described === undefined ? {} : { described }),
     ...(device === undefined ? {} : { device }),
     addresses: [],
     recent: countUse(undefined, now),
@@ -147,15 +149,19 @@ export function usedRecord(record: IdentityRecord, { spkiSha256, providerId, ...
   };
 }
 
-/** The record after a use that keeps the client key, such as a serving certificate. A use erases first observations. */
+/**
+ * The record after a use that keeps the client key, such as a serving certificate. A use erases first observations. The description
+ * is replaced or removed with each use: an older one must not be found beside what its platform said later.
+ */
 export function seenRecord(
   record: IdentityRecord,
-  { startedAt, device, uid, now }: Pick<Use, 'startedAt' | 'device' | 'uid' | 'now'>,
+  { startedAt, described, device, uid, now }: Pick<Use, 'startedAt' | 'described' | 'device' | 'uid' | 'now'>,
 ): IdentityRecord {
-  const { unknownSince: _, restart: __, ...kept } = record;
+  const { unknownSince: _, restart: __, described: ___, ...kept } = record;
   return {
     ...kept,
     ...(startedAt === undefined ? {} : { startedAt: Math.max(startedAt, record.startedAt ?? startedAt) }),
+    ...(described === undefined ? {} : { described }),
     ...(device === undefined ? {} : { device }),
     lastSeen: Math.max(record.lastSeen, now),
     uses: record.uses + 1,

@@ -66,10 +66,22 @@ export interface IdentityRecord {
   /** Absent while an adopted machine has not been used. */
   readonly recent?: RecentUses;
   readonly lastUid?: string;
+  /** How the platform described the machine last; absent if no request may be decided by it (last-description.ts). */
+  readonly described?: LastDescription;
   /** Only of a machine that a TPM vouches for: what its TPM reported at its last use. */
   readonly device?: DeviceState;
   /** Counts the writes of this record, from 1: its optimistic lock. */
   readonly rev: number;
+}
+
+/** What a platform said about a running machine that its policy admits. Name and provider ID are those of the record. */
+export interface LastDescription {
+  /** When attest asked. */
+  readonly at: Instant;
+  /** Canonical text. With `dnsNames` at most `mostDescribed` (stored-records.ts). */
+  readonly addresses: readonly string[];
+  /** Lower case. */
+  readonly dnsNames: readonly string[];
 }
 
 /** The attestation key of a TPM, and the two counters of its clock (TPM 2.0 Part 2, TPMS_CLOCK_INFO). Neither ever decreases. */

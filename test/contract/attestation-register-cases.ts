@@ -110,7 +110,13 @@ const adoptions: readonly Case[] = [
     async run(scene) {
       const { spkiSha256: _, ...bare } = scene.record();
       const before = await scene.state();
-      for (const wrong of [{ ...bare, rev: 2 }, { ...bare, state: 'retired' as const }, scene.record()])
+      const described = { at: now, addresses: [], dnsNames: [] };
+      const others = [
+        { ...bare, rev: 2 },
+        { ...bare, state: 'retired' as const },
+        { ...bare, described },
+      ];
+      for (const wrong of [...others, scene.record()])
         await rejects(() => scene.register.adopt(wrong, scene.audit()), TypeError);
       deepStrictEqual(await scene.state(), before);
     },

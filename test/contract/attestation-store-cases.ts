@@ -139,6 +139,7 @@ const firstUses: readonly Case[] = [
         addresses: [x, y],
         previousSpkis: ['22', '33', '44', '55'],
         startedAt: 5,
+        described: { at: 6, addresses: ['10.0.0.7', 'fd00::7'], dnsNames: [] },
         renewals: 3,
         lastUid: 'u#%',
       };

@@ -23,6 +23,7 @@ export const awsNitroTpmFacts = {
   versions: ['aws-nitrotpm/v1'],
   secure: true,
   provesHardware: true,
+  reusesDescriptions: true,
 } as const;
 
 export interface AwsNitroTpmEvidence {

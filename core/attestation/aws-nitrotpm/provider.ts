@@ -8,10 +8,9 @@ import { violated } from '../../outcome/outcome.ts';
 import type { Violations } from '../../outcome/outcome.ts';
 import { success } from '../../outcome/result.ts';
 import type { Result } from '../../outcome/result.ts';
-import type { AwsPorts, EndorsementKeyEndpoint, EndorsementKeyType } from '../aws/endpoints.ts';
+import type { AwsPorts, EndorsementKeyEndpoint, EndorsementKeyType, InstancePlace } from '../aws/endpoints.ts';
 import { describeByIdentity, examineInstance, invalid } from '../aws/instance-proof.ts';
-import type { VerifiedInstance } from '../aws/instance-proof.ts';
-import type { AttestationProvider, Evidence, Examined } from '../evidence/provider.ts';
+import type { AttestationProvider, Evidence, Examined, Machine } from '../evidence/provider.ts';
 import { examineDevice, verifyDevice } from '../tpm/device.ts';
 import { decodeEndorsementKey } from '../tpm/endorsement-key.ts';
 import type { EndorsementKey, EndorsementKeyKind } from '../tpm/endorsement-key.ts';
@@ -50,7 +49,14 @@ function examine({ policy, audience, ports }: NitroTpm, evidence: Evidence): Res
   if (!instance.ok) return instance;
   const device = examineDevice(sentDevice, evidence);
   if (!device.ok) return device;
-  const { identity, machines, once } = instance.value;
+  const { identity, machines, once, confirm } = instance.value;
+  const { instanceId } = aws.instance;
+  const withDevice = async (machine: Machine, place: InstancePlace) => {
+    const endorsementKey = await findEndorsementKey(ports, { instanceId, place }, endorsementKeyType);
+    if (!endorsementKey.ok) return endorsementKey;
+    const tpm = await verifyDevice(device.value, endorsementKey.value, { audience, now: evidence.now, ports });
+    return tpm.ok ? success({ ...machine, device: tpm.value }) : tpm;
+  };
   return success({
     identity,
     machines,
@@ -58,11 +64,19 @@ function examine({ policy, audience, ports }: NitroTpm, evidence: Evidence): Res
     verify: async () => {
       const verified = await instance.value.verify();
       if (!verified.ok) return verified;
-      const endorsementKey = await findEndorsementKey(ports, verified.value, endorsementKeyType);
-      if (!endorsementKey.ok) return endorsementKey;
-      const tpm = await verifyDevice(device.value, endorsementKey.value, { audience, now: evidence.now, ports });
-      return tpm.ok ? success({ ...verified.value.machine, device: tpm.value }) : tpm;
+      const { machine, place, instance: described } = verified.value;
+      if (described.tpmSupport !== 'v2.0') return violated('IdentityNotAllowed', 'the instance has no NitroTPM 2.0');
+      return withDevice(machine, place);
     },
+    ...(confirm === undefined
+      ? {}
+      : {
+          // The instance is registered by its NitroTPM, so it had one when it was seen.
+          confirm: async (seen: Machine) => {
+            const confirmed = await confirm();
+            return confirmed.ok ? withDevice(seen, confirmed.value) : confirmed;
+          },
+        }),
   });
 }
 
@@ -74,11 +88,10 @@ const kinds: Readonly<Record<EndorsementKeyType, EndorsementKeyKind>> = {
 /** The key that EC2 names for exactly the instance that STS confirmed: a requester cannot choose it. */
 async function findEndorsementKey(
   { endorsementKeys }: AwsNitroTpmPorts,
-  { instance, place }: VerifiedInstance,
+  { instanceId, place }: { readonly instanceId: string; readonly place: InstancePlace },
   type: EndorsementKeyType,
 ): Promise<Result<EndorsementKey, Violations>> {
-  if (instance.tpmSupport !== 'v2.0') return violated('IdentityNotAllowed', 'the instance has no NitroTPM 2.0');
-  const der = await endorsementKeys(place, instance.instanceId, type);
+  const der = await endorsementKeys(place, instanceId, type);
   const key = decodeEndorsementKey({ kind: 'spki', der });
   if (!key.ok) return invalid(`the endorsement key that EC2 names ${key.problem}`);
   return key.value.kind === kinds[type] ? key : invalid(`the endorsement key that EC2 names is not ${type}`);

@@ -28,6 +28,8 @@ export interface InstanceRules extends Pick<AwsPorts, 'sts' | 'ec2'> {
 export interface ExaminedInstance extends Pick<Examined, 'identity' | 'once' | 'machines'> {
   /** Asks STS and EC2. Throws if one of them cannot answer now. */
   verify(): Promise<Result<VerifiedInstance, Violations>>;
+  /** Asks STS alone, and returns where EC2 describes the instance. Absent if the evidence has an identity document. */
+  readonly confirm?: () => Promise<Result<InstancePlace, Violations>>;
 }
 
 export interface VerifiedInstance {
@@ -51,11 +53,15 @@ export function examineInstance(
   const proof = rebuildStsRequest(sts, { ...instance, header }, now);
   if (!proof.ok) return invalid(`the STS token ${proof.problem}`);
   const { signature, signedAt, request } = proof.value;
+  let confirmed: Promise<Result<InstancePlace, Violations>> | undefined;
+  const confirm = () => (confirmed ??= confirmCaller(rules, instance, request));
   return success({
     identity: instance.identity,
     once: [{ kind: 'sts', id: signature, expiresAt: signedAt + stsSignatureLife }],
     machines: rules.policy.machines === 'listed' ? [`aws#${instance.instanceId}`] : [],
-    verify: () => verifyInstance(rules, instance, request),
+    verify: () => verifyInstance(rules, instance, confirm),
+    // A document names a zone and an address, which must agree with a new description.
+    ...(instance.availabilityZone === undefined ? { confirm } : {}),
   });
 }
 
@@ -67,16 +73,24 @@ function checkPlace(policy: AwsAttestation, { account, region }: NamedInstance):
   return undefined;
 }
 
+async function confirmCaller(
+  { policy, sts }: InstanceRules,
+  claimed: ClaimedInstance,
+  request: StsRequest,
+): Promise<Result<InstancePlace, Violations>> {
+  const answered = readCaller(await sts(request));
+  if (!answered.ok) return invalid(`the STS token ${answered.problem}`);
+  const disagreement = checkCaller(policy, claimed, answered.value);
+  return disagreement === undefined ? success(placeOf(policy, claimed)) : invalid(disagreement);
+}
+
 async function verifyInstance(
   rules: InstanceRules,
   claimed: ClaimedInstance,
-  request: StsRequest,
+  confirm: () => Promise<Result<InstancePlace, Violations>>,
 ): Promise<Result<VerifiedInstance, Violations>> {
-  const answered = readCaller(await rules.sts(request));
-  if (!answered.ok) return invalid(`the STS token ${answered.problem}`);
-  const disagreement = checkCaller(rules.policy, claimed, answered.value);
-  if (disagreement !== undefined) return invalid(disagreement);
-
+  const confirmed = await confirm();
+  if (!confirmed.ok) return confirmed;
   const instance = await describeInstance(rules, claimed);
   // Only a running instance has these credentials, so EC2 will soon report it as running. The client tries again until the
   // token is too old.
@@ -87,7 +101,7 @@ async function verifyInstance(
   const [first, ...more] = checkInstance(rules.policy, claimed, instance);
   if (first !== undefined) return failure([first, ...more]);
   const machine = describeMachine(rules.policy, claimed, instance);
-  return success({ machine, instance, place: placeOf(rules.policy, claimed) });
+  return success({ machine, instance, place: confirmed.value });
 }
 
 /** STS confirms the claims: the session of exactly this instance signed the request. */

@@ -34,7 +34,10 @@ export function awsProvider(policy: AwsAttestation, ports: AwsPorts): Attestatio
     name: 'aws',
     versions,
     secure: true,
-    ...(policy.allowRestart ? { restartWindow: policy.restartWindowMinutes * 60_000 } : {}),
+    // With allowRestart each use of a machine must record when it was started last (second-look.ts).
+    ...(policy.allowRestart
+      ? { restartWindow: policy.restartWindowMinutes * 60_000 }
+      : { reusesDescriptions: true as const }),
     examine: (evidence) => examine(aws, evidence),
     describe: (identity) => describeByIdentity(aws, identity),
     // An instance has one identity, so this list is also that of provider aws-nitrotpm.
@@ -59,12 +62,20 @@ function examine(aws: Aws, evidence: Evidence): Result<Examined, Violations> {
   if (!sent.ok) return invalid(sent.problem);
   const examined = examineInstance(aws, sent.value, evidence);
   if (!examined.ok) return examined;
-  const instance = examined.value;
+  const { verify, confirm, ...instance } = examined.value;
   return success({
     ...instance,
     verify: async () => {
-      const verified = await instance.verify();
+      const verified = await verify();
       return verified.ok ? success(verified.value.machine) : verified;
     },
+    ...(confirm === undefined
+      ? {}
+      : {
+          confirm: async (seen) => {
+            const confirmed = await confirm();
+            return confirmed.ok ? success(seen) : confirmed;
+          },
+        }),
   });
 }

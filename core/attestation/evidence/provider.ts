@@ -28,6 +28,11 @@ export interface AttestationProvider {
   readonly provesHardware?: true;
   /** For so many milliseconds after a stop and start a machine may request a new key without a renewal; absent = never. */
   readonly restartWindow?: number;
+  /**
+   * Whether a serving certificate may be decided by the machine's last description (last-description.ts). Only for a platform
+   * whose quota limits how fast machines join, and not with `restartWindow`. Absent = no.
+   */
+  readonly reusesDescriptions?: true;
   /** Decodes the evidence and makes all checks that need no network. Never throws, and its promise never rejects. */
   examine(evidence: Evidence): Result<Examined, Violations> | Promise<Result<Examined, Violations>>;
   /**
@@ -73,6 +78,11 @@ export interface Examined {
   readonly machines: readonly string[];
   /** Asks the platform. Throws if the platform cannot answer now. */
   verify(): Promise<Result<Machine, Violations>>;
+  /**
+   * All of `verify` but the question how the platform describes the machine: for a machine that was `seen` moments ago, which is
+   * returned with what this evidence proves. Throws if temporary. Absent: the evidence can only be verified with a new description.
+   */
+  readonly confirm?: (seen: Machine) => Promise<Result<Machine, Violations>>;
 }
 
 /** A machine as its platform describes it. */

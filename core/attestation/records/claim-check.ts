@@ -59,8 +59,10 @@ export function checkRetirement({ state }: IdentityRecord, { nameFreeAt, audit }
 }
 
 /** The record that an operator writes for a running machine. */
-export function checkAdoption({ rev, state, spkiSha256, addresses }: IdentityRecord): void {
+export function checkAdoption({ rev, state, spkiSha256, addresses, described }: IdentityRecord): void {
   if (rev !== 1 || state !== 'active') throw new TypeError('an adopted record must be active and have rev 1');
   if (spkiSha256 !== undefined) throw new TypeError('an adopted record must not have a key');
+  if (described !== undefined)
+    throw new TypeError('an adopted record must not have a description, which attest alone writes');
   if (addresses.length > mostAddresses) throw new TypeError(`a machine holds at most ${mostAddresses} addresses`);
 }

@@ -6,6 +6,7 @@ import type {
   AuditItem,
   DeviceState,
   IdentityRecord,
+  LastDescription,
   MachineEntry,
   RecentUses,
   RestartSeen,
@@ -56,6 +57,17 @@ const violations: Reader<Verdict['violations']> = (value, name) => {
   return [first, ...more];
 };
 
+/** The most addresses and DNS names of a stored description: with them the item of a record stays below 2 KB. */
+export const mostDescribed = 16;
+
+const anyDescription = object<LastDescription>({ at: integer, addresses: listOf(text), dnsNames: listOf(text) });
+
+const lastDescription: Reader<LastDescription> = (value, name) => {
+  const description = anyDescription(value, name);
+  if (description.addresses.length + description.dnsNames.length > mostDescribed) throw unreadable(name);
+  return description;
+};
+
 export const identityRecordFrom = object<IdentityRecord>({
   identity: text,
   nodeName: text,
@@ -75,6 +87,7 @@ export const identityRecordFrom = object<IdentityRecord>({
   uses: integer,
   recent: optional(object<RecentUses>({ since: integer, uses: integer })),
   lastUid: optional(text),
+  described: optional(lastDescription),
   device: optional(object<DeviceState>({ akName: text, resetCount: integer, clock: integer })),
   rev: integer,
 });

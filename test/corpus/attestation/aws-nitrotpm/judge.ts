@@ -30,6 +30,8 @@ export interface Case {
   /** What EC2 names as the endorsement key, in DER. */
   readonly endorsementKey?: Uint8Array;
   readonly ports?: Partial<AwsNitroTpmPorts>;
+  /** How EC2 described the machine moments ago. */
+  readonly seen?: Machine;
 }
 
 export interface Judged {
@@ -85,7 +87,11 @@ export async function judge(
       ...(one.pcrs === undefined ? {} : { pcrs: one.pcrs }),
       now: ec2.now,
     });
-    const answer = examined.ok ? await examined.value.verify() : examined;
+    const { seen } = one;
+    const answer = !examined.ok
+      ? examined
+      : await (seen === undefined ? examined.value.verify() : examined.value.confirm?.(seen));
+    if (answer === undefined) throw new TypeError('the evidence cannot be confirmed without a description');
     if (!answer.ok) return { outcome: refused(answer.problem), asked };
     if (!examined.ok) return { outcome: refused(examined.problem), asked };
     const { once, machines } = examined.value;

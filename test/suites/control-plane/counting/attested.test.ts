@@ -116,17 +116,23 @@ describe.skipIf(skip)('calls for a certificate of a machine that proves itself',
     expect(await world.during(renew)).toEqual(callsOf('proved'));
   });
 
-  test('its stock kubelet asks for a serving certificate', async () => {
+  test('its stock kubelet asks for a serving certificate, and for another one with a new address', async () => {
     const [first] = world.platform.aws.instances.get(joined.instanceId)!.interfaces;
-    const serving = async () => {
-      await postNodeRequest(joined.client, 'serves', 'n1', {
+    const [primary] = first!.addresses;
+    const serving = async (name: string, ip: readonly string[]) => {
+      await postNodeRequest(joined.client, name, 'n1', {
         signerName: signers.serving,
         usage: 'server auth',
-        spec: { sans: { ip: [first!.addresses[0]!.address] } },
+        spec: { sans: { ip } },
       });
-      await world.reaches('serves', 'Approved, issued');
+      await world.reaches(name, 'Approved, issued');
     };
-    expect(await world.during(serving)).toEqual(callsOf('serving'));
+    expect(await world.during(() => serving('serves', [primary!.address]))).toEqual(callsOf('servingSeen'));
+    const elastic = { address: '198.51.100.7', dnsName: 'ec2-198-51-100-7.eu-central-1.compute.amazonaws.com' };
+    const interfaces = [{ ...first!, addresses: [{ ...primary!, public: elastic }] }];
+    world.platform.aws.change(joined.instanceId, { interfaces });
+    const both = [primary!.address, elastic.address];
+    expect(await world.during(() => serving('serves-more', both))).toEqual(callsOf('serving'));
   });
 
   test('a machine joins, and another approver approves', async () => {

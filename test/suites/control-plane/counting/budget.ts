@@ -206,8 +206,24 @@ const table = {
     title: 'The same, with another approver',
     rows: [askAttest, ...proven, askSign, ...standing, ...issued, writeCertificate],
   },
+  servingSeen: {
+    title: 'A stock kubelet’s serving certificate, within two minutes after the client certificate',
+    rows: [
+      askAttest,
+      judgedLock,
+      concludedBefore,
+      holderOfName,
+      nameAndMachine,
+      useAndVerdict,
+      writeApproval,
+      askSign,
+      ...standing,
+      ...issued,
+      writeCertificate,
+    ],
+  },
   serving: {
-    title: 'A stock kubelet’s serving certificate, for the machine on record',
+    title: 'The same later, or for an address that the machine did not have then',
     rows: [
       askAttest,
       judgedLock,

@@ -66,10 +66,17 @@ afterEach(() => {
 afterAll(() => platform.close());
 
 async function start({ store }: Pick<Attempt, 'store'> = {}): Promise<Scene> {
-  const { ports: aws, now } = platform;
+  const { ports: aws } = platform;
+  let waited = 0;
+  const now = () => platform.now() + waited;
   const site = await openSite({ clusters, aws, now, ...(store === undefined ? {} : { store }) });
   open.push(site);
-  return { platform, site, proved: (instance, asked) => provedRequest(platform, instance, asked) };
+  return {
+    platform,
+    site,
+    proved: (instance, asked) => provedRequest(platform, instance, asked),
+    wait: (milliseconds) => void (waited += milliseconds),
+  };
 }
 
 describe.each(Object.entries(attempts))('who can %s', (_, each) => {

@@ -59,6 +59,27 @@ test('a machine is the instance of EC2, with its TPM', async () => {
   expect(once).toMatchObject([{ kind: 'sts' }, { kind: 'challenge' }]);
 });
 
+test('an instance that was seen moments ago is not described again; STS, EC2’s key and the TPM still prove the request', async () => {
+  const { machine } = await judge(awsNitroTpmProvider, { name: '' });
+  const { device, ...seen } = machine!;
+  const confirmed = await judge(awsNitroTpmProvider, { name: '', seen });
+  expect(confirmed.asked).toEqual([toSts, forKey]);
+  expect(confirmed.machine).toEqual({ ...seen, device: { ...device, challenge: expect.any(Function) as unknown } });
+  const refusals = {
+    'credentials of another instance': [toSts],
+    'an endorsement key of EC2 of another type': [toSts, forKey],
+    'an answer of another TPM': [toSts, forKey, 'mac'],
+  };
+  for (const [name, asked] of Object.entries(refusals)) {
+    const one = Object.values(casesBySubject)
+      .flat()
+      .find((each) => each.name === name);
+    if (one === undefined) throw new Error(`no case ${name}`);
+    const judged = await judge(awsNitroTpmProvider, { ...one, seen });
+    expect([isAsExpected(one, judged), judged.asked]).toEqual([true, asked]);
+  }
+});
+
 test('what is known of a machine without evidence is what EC2 says', async () => {
   const { identity } = (await judge(awsNitroTpmProvider, { name: '' })).machine!;
   const ports = { ec2: { describeInstance: () => Promise.resolve('notFound' as const) } } as never;

@@ -3,6 +3,7 @@ import {
   auditItemFrom,
   identityRecordFrom,
   machineEntryFrom,
+  mostDescribed,
   providerAndName,
   verdictFrom,
 } from '../../../../../core/attestation/records/stored-records.ts';
@@ -25,6 +26,7 @@ const record: StoredFields = {
   renewals: 0,
   uses: 1,
   lastUid: 'u',
+  described: { at: 5, addresses: ['10.0.0.1'], dnsNames: ['n.example'] },
   device: { akName: '000b11', resetCount: 3, clock: 4 },
   rev: 1,
 };
@@ -75,7 +77,7 @@ const kinds: readonly (readonly [
     'record of a machine',
     identityRecordFrom,
     record,
-    ['spkiSha256', 'startedAt', 'unknownSince', 'restart', 'recent', 'lastUid', 'device'],
+    ['spkiSha256', 'startedAt', 'unknownSince', 'restart', 'recent', 'lastUid', 'described', 'device'],
     [],
   ],
   ['verdict', verdictFrom, verdict, ['identity', 'registeredAt', 'firstKey', 'nodeName'], []],
@@ -119,6 +121,9 @@ test.each([
   [identityRecordFrom, { ...record, device: { akName: '000b11', resetCount: 3 } }],
   [identityRecordFrom, { ...record, device: { akName: '000b11', resetCount: 3, clock: 0.5 } }],
   [machineEntryFrom, { ...machine, dnsNames: [1] }],
+  [identityRecordFrom, { ...record, described: { at: 5, addresses: [] } }],
+  [identityRecordFrom, { ...record, described: { at: '5', addresses: [], dnsNames: [] } }],
+  [identityRecordFrom, { ...record, described: { at: 5, addresses: Array(mostDescribed).fill('a'), dnsNames: ['b'] } }],
 ])('unknown words are a fault', (read, plain) => {
   expect(() => read(plain as never)).toThrow(TypeError);
 });

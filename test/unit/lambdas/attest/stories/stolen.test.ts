@@ -37,10 +37,17 @@ afterEach(() => {
 afterAll(() => platform.close());
 
 async function start(clusters: SiteOptions['clusters'] = enforced): Promise<Scene> {
-  const { ports: aws, now } = platform;
+  const { ports: aws } = platform;
+  let waited = 0;
+  const now = () => platform.now() + waited;
   const site = await openSite({ clusters, aws, now });
   open.push(site);
-  return { platform, site, proved: (instance, asked) => provedRequest(platform, instance, asked) };
+  return {
+    platform,
+    site,
+    proved: (instance, asked) => provedRequest(platform, instance, asked),
+    wait: (milliseconds) => void (waited += milliseconds),
+  };
 }
 
 /** On arrival, then approved; and straight to sign, where attest was not asked before. */

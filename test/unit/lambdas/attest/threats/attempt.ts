@@ -15,6 +15,8 @@ export interface Scene {
   readonly platform: AwsPlatform;
   readonly site: AttestedSite;
   readonly proved: (instance: FakeInstance, asked?: Proved) => object;
+  /** So many milliseconds pass for the functions, which have seen the machines before. */
+  readonly wait: (milliseconds: number) => void;
 }
 
 export interface Attempt {

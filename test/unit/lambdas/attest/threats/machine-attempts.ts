@@ -1,4 +1,5 @@
 /** By who has a machine and wants another's name, place or addresses, and by who was let in before. */
+import { descriptionLasts } from '../../../../../core/attestation/evidence/last-description.ts';
 import type { AttestationStore, ChangeResult, IdentityRecord } from '../../../../../core/ports/attestation-store.ts';
 import { prove, requestFor, signers } from '../../../../harness/attestation/attested-site.ts';
 import type { AwsPlatform, Proved } from '../../../../harness/attestation/attested-site.ts';
@@ -90,6 +91,7 @@ export const machineAttempts = {
     'and have it serve': notAllowed(/is not running/, async (scene) => {
       const object = await serving(scene, { ip: ['10.0.0.7'] });
       scene.platform.aws.terminate(lastOf(scene.platform).instanceId);
+      scene.wait(descriptionLasts);
       return object;
     }),
   },
@@ -108,6 +110,7 @@ export const machineAttempts = {
     'and have it serve': notAllowed(otherDisk, async (scene) => {
       const object = await serving(scene, { ip: ['10.0.0.7'] });
       swapLater(scene.platform, lastOf(scene.platform));
+      scene.wait(descriptionLasts);
       return object;
     }),
   },

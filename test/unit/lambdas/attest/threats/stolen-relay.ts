@@ -1,4 +1,5 @@
 /** What is posted by who has the relay's credential: any object, approved by themselves, with a key of their own. */
+import { descriptionLasts } from '../../../../../core/attestation/evidence/last-description.ts';
 import { prove, requestFor, signers } from '../../../../harness/attestation/attested-site.ts';
 import type { Asked, Proved, SiteOptions } from '../../../../harness/attestation/attested-site.ts';
 import { contextOf, machineObject } from '../../../../harness/attestation/machine-objects.ts';
@@ -131,6 +132,7 @@ export const whereEnforced = {
     posted: async (scene: Scene) => {
       const object = await serving(scene, { ip: ['10.0.0.7'] });
       for (const id of scene.platform.aws.instances.keys()) scene.platform.aws.stop(id);
+      scene.wait(descriptionLasts);
       return object;
     },
   },
