@@ -27,7 +27,7 @@ export interface InstanceRules extends Pick<AwsPorts, 'sts' | 'ec2'> {
 
 export interface ExaminedInstance extends Pick<Examined, 'identity' | 'once' | 'machines'> {
   /** Asks STS and EC2. Throws if one of them cannot answer now. */
-  verify(): Promise<Result<VerifiedInstance, Violations>>;
+  readonly verify: () => Promise<Result<VerifiedInstance, Violations>>;
   /** Asks STS alone, and returns where EC2 describes the instance. Absent if the evidence has an identity document. */
   readonly confirm?: () => Promise<Result<InstancePlace, Violations>>;
 }
