@@ -5,18 +5,17 @@ import type {
   ApiAnswer,
   ApiProblem,
   JsonObject,
+  ListWatch,
   RequestApi,
-  RequestPage,
-  WatchEvent,
 } from '../../core/ports/kubernetes-api.ts';
-import { interpret, refusalOf } from './answer.ts';
+import { interpret } from './answer.ts';
+import { listWatch } from './list-watch.ts';
 import { connectTransport } from './login.ts';
 import type { KubernetesLogin } from './login.ts';
 import type { HttpCall, KubernetesTransport } from './transport.ts';
 import { trustObjects } from './trust-objects.ts';
 import type { TrustObjects } from './trust-objects.ts';
-import { decodeWatch } from './watch.ts';
-import { isObject, objectOf } from '../../core/encoding/json-object.ts';
+import { objectOf } from '../../core/encoding/json-object.ts';
 
 export interface KubernetesApi {
   readonly requests: RequestApi;
@@ -42,15 +41,6 @@ export interface KubernetesLease {
 const requestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const reviewsPath = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 const eventsPath = '/apis/events.k8s.io/v1/namespaces/default/events';
-/**
- * Parsing a page takes about nine times its size in memory. 100 ordinary requests are 400 KiB; the relay asks for larger pages
- * again with fewer objects. One object is 1.5 MiB in etcd, and six times as much if it consists of control characters.
- */
-const maxPageBytes = 4 * 1_048_576;
-const maxObjectBytes = 12 * 1_048_576;
-const listMilliseconds = 60_000;
-/** The API server ends a watch after timeoutSeconds; if it does not, the relay ends it this much later. */
-const watchSlackMilliseconds = 60_000;
 /** The owner of the written fields in metadata.managedFields. */
 const fieldManager = 'countersign';
 
@@ -75,41 +65,16 @@ export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
 }
 
 function requestApi(transport: KubernetesTransport): RequestApi {
-  const bySigner = (signerName: string): Record<string, string> => ({ fieldSelector: `spec.signerName=${signerName}` });
+  const ofSigner = (signerName: string): ListWatch =>
+    listWatch(transport, {
+      path: requestsPath,
+      query: { fieldSelector: `spec.signerName=${signerName}` },
+      itemType: requestType,
+    });
 
   return {
-    async list({ signerName, limit, continue: token }, signal) {
-      const query = {
-        ...bySigner(signerName),
-        limit: String(limit),
-        ...(token === undefined ? {} : { continue: token }),
-      };
-      const bounds = { maxBytes: limit === 1 ? maxObjectBytes : maxPageBytes, timeoutMilliseconds: listMilliseconds };
-      const answer = await ask(transport, { method: 'GET', path: requestsPath, query, signal, ...bounds });
-      return answer.ok ? success(pageOf(answer.value)) : answer;
-    },
-
-    async watch({ signerName, resourceVersion, timeoutSeconds }, signal) {
-      const query = {
-        ...bySigner(signerName),
-        watch: 'true',
-        allowWatchBookmarks: 'true',
-        resourceVersion,
-        timeoutSeconds: String(timeoutSeconds),
-      };
-      const lifetime = timeoutSeconds * 1_000 + watchSlackMilliseconds;
-      const answer = await transport.stream({ method: 'GET', path: requestsPath, query, signal }, lifetime);
-      if (!('body' in answer)) {
-        const refused = interpret(answer);
-        if (refused.ok) throw new Error('the API server answered a watch without a stream');
-        return refused;
-      }
-      const events: AsyncIterable<WatchEvent> = decodeWatch(answer.body, (status) => {
-        const { why, message } = refusalOf(codeOf(status), status);
-        return { why: why === 'Throttled' ? 'Unavailable' : why, message };
-      });
-      return success(events);
-    },
+    list: ({ signerName, ...query }, signal) => ofSigner(signerName).list(query, signal),
+    watch: ({ signerName, ...query }, signal) => ofSigner(signerName).watch(query, signal),
 
     get: async (name, signal) => {
       const path = pathOf(name);
@@ -198,24 +163,8 @@ async function ask(transport: KubernetesTransport, call: HttpCall): Promise<ApiA
   return interpret(await transport.call(call));
 }
 
-function codeOf(status: JsonObject): number {
-  return typeof status['code'] === 'number' ? status['code'] : 500;
-}
-
 /** The API server leaves these fields out of list items. */
 const requestType = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
-
-function pageOf(list: JsonObject): RequestPage {
-  const { resourceVersion, continue: token } = metadataOf(list);
-  const items = list['items'] ?? [];
-  if (typeof resourceVersion !== 'string' || resourceVersion === '' || !Array.isArray(items) || !items.every(isObject))
-    throw new Error('a list without items or resourceVersion');
-  return {
-    items: items.map((item) => ({ ...requestType, ...item })),
-    resourceVersion,
-    ...(typeof token === 'string' && token !== '' ? { continue: token } : {}),
-  };
-}
 
 function metadataOf(object: JsonObject): JsonObject {
   return objectOf(object['metadata']);

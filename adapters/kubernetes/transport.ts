@@ -19,10 +19,13 @@ export const loginMilliseconds = 30_000;
 const maxAnswerBytes = 4 * 1_048_576;
 
 export interface HttpCall {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: unknown;
+  /** Media types; JSON by default. */
+  readonly accept?: string;
+  readonly contentType?: string;
   readonly signal: AbortSignal;
   /** For the whole answer; for a stream, for its head. */
   readonly timeoutMilliseconds?: number;
@@ -72,10 +75,10 @@ export function createTransport(
       headers: {
         'user-agent': 'countersign-watch-relay',
         ...headers,
-        accept: 'application/json',
+        accept: call.accept ?? 'application/json',
         ...(body === undefined
           ? {}
-          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+          : { 'content-type': call.contentType ?? 'application/json', 'content-length': Buffer.byteLength(body) }),
       },
     });
     outgoing.end(body);

@@ -24,8 +24,8 @@ export interface ApiProblem {
 
 export type ApiAnswer<T> = Result<T, ApiProblem>;
 
-export interface RequestPage {
-  /** apiVersion and kind are added, because the API server omits them in list items. */
+export interface ObjectPage {
+  /** Of requests: apiVersion and kind are added, because the API server omits them in list items. */
   readonly items: readonly JsonObject[];
   /** The state that all pages of one list show. A watch starts after it. */
   readonly resourceVersion: string;
@@ -44,6 +44,21 @@ export type WatchEvent =
   | { readonly type: 'UNREADABLE'; readonly message: string };
 
 /**
+ * The objects of one resource, or a selection of them. Refusals and errors are those of `RequestApi.list` and `RequestApi.watch`, which
+ * describe both methods.
+ */
+export interface ListWatch {
+  list(
+    query: { readonly limit: number; readonly continue?: string },
+    signal: AbortSignal,
+  ): Promise<ApiAnswer<ObjectPage>>;
+  watch(
+    query: { readonly resourceVersion: string; readonly timeoutSeconds: number },
+    signal: AbortSignal,
+  ): Promise<ApiAnswer<AsyncIterable<WatchEvent>>>;
+}
+
+/**
  * The CertificateSigningRequests of one cluster, certificates.k8s.io/v1. `test/contract/` tests each implementation against
  * these comments. Every call ends in bounded time, even without `signal`. A method throws if the failure is temporary; it may
  * have taken effect.
@@ -55,7 +70,7 @@ export interface RequestApi {
   list(
     query: { readonly signerName: string; readonly limit: number; readonly continue?: string },
     signal: AbortSignal,
-  ): Promise<ApiAnswer<RequestPage>>;
+  ): Promise<ApiAnswer<ObjectPage>>;
   /**
    * Every change after `resourceVersion`, in order, each once, with bookmarks if the server sends them. The iteration ends
    * when the server ends it (about `timeoutSeconds`), and throws when the connection breaks.

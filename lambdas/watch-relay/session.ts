@@ -1,4 +1,5 @@
 /** The work of the leading replica: queue what the reflectors see, start as many tries as the limiters admit, drain. */
+import type { ListWatch, RequestApi } from '../../core/ports/kubernetes-api.ts';
 import { forgetArrival, reportOversized, takeArrival } from './arrivals.ts';
 import type { ArrivalSession } from './arrivals.ts';
 import { createAskedOnce } from './request/asked-once.ts';
@@ -114,7 +115,7 @@ export async function runSession(
   const watching = AbortSignal.any([stop, lost]);
   const reflectors = options.signerNames.map((signerName) =>
     reflect(
-      signerName,
+      { signerName },
       {
         seen: (object, bytes) => takeArrival(signerName, object, bytes, session, options, ports),
         deleted: (object) => forgetArrival(object, session),
@@ -131,7 +132,7 @@ export async function runSession(
         },
         oversized: (bytes) => reportOversized({ signerName, bytes }, session, ports),
       },
-      ports,
+      { ...ports, source: requestsOf(signerName, ports.api) },
       watching,
     ),
   );
@@ -150,6 +151,13 @@ export async function runSession(
   for (const step of endpointSteps) limiters[step].close();
   cancelRefusalPause?.();
   unwatch();
+}
+
+function requestsOf(signerName: string, api: RequestApi): ListWatch {
+  return {
+    list: (query, signal) => api.list({ signerName, ...query }, signal),
+    watch: (query, signal) => api.watch({ signerName, ...query }, signal),
+  };
 }
 
 /** One try of one request, with its logs, metrics and retry. Never rejects. */

@@ -1,5 +1,5 @@
 import { ThrottledError } from '../../../core/ports/errors.ts';
-import type { ApiRefusal, JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
+import type { ApiRefusal, JsonObject, ListWatch } from '../../../core/ports/kubernetes-api.ts';
 import { resourceVersionOf } from '../objects/request-phase.ts';
 import { fullJitter, sleep } from '../runtime/clock.ts';
 import type { Backoff, Clock, Random } from '../runtime/clock.ts';
@@ -19,6 +19,12 @@ const pageLimit = 100;
 const reconnect: Backoff = { baseMilliseconds: 800, capMilliseconds: 30_000 };
 
 export interface ReflectorHandlers {
+  /** A list begins. The objects that it does not have by `synced` exist no more. */
+  listing?(): void;
+  /** The API server answered a list, opened a watch, or sent an event or a bookmark. */
+  heard?(): void;
+  /** The API server refused a list. */
+  listRefused?(why: ApiRefusal): void;
   /** `bytes`: the size of its JSON, if known. */
   seen(object: JsonObject, bytes?: number): void;
   deleted(object: JsonObject): void;
@@ -34,18 +40,18 @@ export interface ReflectorHandlers {
 export type RestartReason = 'expired' | 'broken' | 'silent' | 'refused' | 'listFailed';
 
 export interface ReflectorPorts {
-  readonly api: RequestApi;
+  readonly source: ListWatch;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
 }
 
 /**
- * Delivers the newest state of every request of one signer at least once: a list, then watches, until `signal`. It keeps
- * only the resourceVersion, and lists again only if a watch cannot continue from it.
+ * Delivers the newest state of every object of `source` at least once: a list, then watches, until `signal`. It keeps
+ * only the resourceVersion, and lists again only if a watch cannot continue from it. `subject`: fields of its log lines.
  */
 export async function reflect(
-  signerName: string,
+  subject: Readonly<Record<string, string>>,
   handlers: ReflectorHandlers,
   ports: ReflectorPorts,
   signal: AbortSignal,
@@ -59,7 +65,7 @@ export async function reflect(
     if (failures > 0) await sleep(clock, fullJitter(failures - 1, reconnect, random), signal);
     if (signal.aborted) return;
     if (from === undefined) {
-      from = await listAll(signerName, handlers, ports, signal);
+      from = await listAll(subject, handlers, ports, signal);
       if (signal.aborted) return;
       if (from === undefined) {
         handlers.restarted('listFailed');
@@ -69,7 +75,7 @@ export async function reflect(
       handlers.synced();
     }
 
-    const watched = await watchFrom(signerName, from, handlers, ports, signal);
+    const watched = await watchFrom(subject, from, handlers, ports, signal);
     if (signal.aborted) return;
     if (watched.end !== 'ended') handlers.restarted(watched.end);
     silentWatches = watched.end === 'silent' && !watched.alive ? silentWatches + 1 : 0;
@@ -84,17 +90,18 @@ export async function reflect(
 
 /** Returns the list's resourceVersion; undefined if the list failed. Keeps no object. */
 async function listAll(
-  signerName: string,
+  subject: Readonly<Record<string, string>>,
   handlers: ReflectorHandlers,
-  { api, log }: ReflectorPorts,
+  { source, log }: ReflectorPorts,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   let limit = pageLimit;
   let token: string | undefined;
+  handlers.listing?.();
   try {
     for (;;) {
-      const query = { signerName, limit, ...(token === undefined ? {} : { continue: token }) };
-      const answer = await api.list(query, signal);
+      const query = { limit, ...(token === undefined ? {} : { continue: token }) };
+      const answer = await source.list(query, signal);
       if (!answer.ok) {
         // A node can create requests of megabytes each. So pages get smaller, down to one object, whose size etcd limits.
         if (answer.problem.why === 'TooLarge' && limit > 1) {
@@ -102,16 +109,18 @@ async function listAll(
           continue;
         }
         // Expired: etcd has compacted the list's revision. The objects delivered so far are valid; the rest needs a new list.
-        log.warn({ signerName, why: answer.problem.why, detail: answer.problem.message }, 'list refused');
+        handlers.listRefused?.(answer.problem.why);
+        log.warn({ ...subject, why: answer.problem.why, detail: answer.problem.message }, 'list refused');
         return undefined;
       }
+      handlers.heard?.();
       for (const item of answer.value.items) handlers.seen(item);
       limit = Math.min(pageLimit, limit * 2);
       token = answer.value.continue;
       if (token === undefined) return answer.value.resourceVersion;
     }
   } catch (error) {
-    if (!signal.aborted) log.warn({ signerName, detail: errorMessage(error) }, 'list failed');
+    if (!signal.aborted) log.warn({ ...subject, detail: errorMessage(error) }, 'list failed');
     return undefined;
   }
 }
@@ -125,10 +134,10 @@ interface Watched {
 }
 
 async function watchFrom(
-  signerName: string,
+  subject: Readonly<Record<string, string>>,
   from: string,
   handlers: ReflectorHandlers,
-  { api, clock, random, log }: ReflectorPorts,
+  { source, clock, random, log }: ReflectorPorts,
   signal: AbortSignal,
 ): Promise<Watched> {
   let resourceVersion = from;
@@ -140,18 +149,21 @@ async function watchFrom(
     return { end, resourceVersion, alive };
   };
   const refused = (why: ApiRefusal | 'Unavailable', detail: string): Watched => {
-    log.info({ signerName, why, detail }, 'watch ended by the server');
-    // A resourceVersion that is invalid for the server (a restored etcd) is treated as expired.
-    return ended(why === 'Expired' || why === 'Invalid' ? 'expired' : 'refused');
+    log.info({ ...subject, why, detail }, 'watch ended by the server');
+    // A resourceVersion that is invalid for the server (a restored etcd) is treated as expired, and so is a resource that is not
+    // served any more: the list asks in which version it is.
+    return ended(why === 'Expired' || why === 'Invalid' || why === 'NotFound' ? 'expired' : 'refused');
   };
 
   try {
     const timeoutSeconds = Math.round(watchSeconds.least + watchSeconds.spread * random());
     const watching = AbortSignal.any([signal, watchdog.signal]);
-    const answer = await api.watch({ signerName, resourceVersion, timeoutSeconds }, watching);
+    const answer = await source.watch({ resourceVersion, timeoutSeconds }, watching);
     if (!answer.ok) return refused(answer.problem.why, answer.problem.message);
+    handlers.heard?.();
     for await (const event of answer.value) {
       watchdog.reset();
+      handlers.heard?.();
       switch (event.type) {
         case 'ADDED':
         case 'MODIFIED':
@@ -178,7 +190,7 @@ async function watchFrom(
     return ended('ended');
   } catch (error) {
     if (watchdog.signal.aborted && !signal.aborted) return ended('silent');
-    if (!signal.aborted) log.info({ signerName, detail: errorMessage(error) }, 'watch broken');
+    if (!signal.aborted) log.info({ ...subject, detail: errorMessage(error) }, 'watch broken');
     return ended(error instanceof ThrottledError ? 'refused' : 'broken');
   } finally {
     watchdog.stop();

@@ -16,7 +16,7 @@ import type {
   ApiRefusal,
   JsonObject,
   RequestApi,
-  RequestPage,
+  ObjectPage,
 } from '../../../core/ports/kubernetes-api.ts';
 
 export type Stored = JsonObject & {
@@ -46,7 +46,7 @@ export interface RequestServer {
 
   get(name: string): ApiAnswer<Stored>;
   /** `asOf`: the version that a new list shows, the newest unless given. */
-  list(query: Parameters<RequestApi['list']>[0], asOf?: number): ApiAnswer<RequestPage>;
+  list(query: Parameters<RequestApi['list']>[0], asOf?: number): ApiAnswer<ObjectPage>;
   /** Calls `each` with the changes of every signer. */
   watch(resourceVersion: string, each: (change: Change) => void): ApiAnswer<() => void>;
   write(sent: JsonObject, subresource: 'status' | 'approval'): ApiAnswer<Stored>;

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import type { ApiRefusal } from '../../../../../core/ports/kubernetes-api.ts';
+import type { ApiRefusal, ListWatch } from '../../../../../core/ports/kubernetes-api.ts';
 import { nameOf } from '../../../../../lambdas/watch-relay/objects/request-phase.ts';
 import { reflect } from '../../../../../lambdas/watch-relay/cluster/reflector.ts';
 import type { RestartReason } from '../../../../../lambdas/watch-relay/cluster/reflector.ts';
@@ -25,8 +25,13 @@ function setUp({ objects = 0, listFault, times = 0 }: { objects?: number; listFa
   const restarts: RestartReason[] = [];
   let synced = 0;
   const controller = new AbortController();
+  const { api } = server;
+  const source: ListWatch = {
+    list: (query, signal) => api.list({ signerName, ...query }, signal),
+    watch: (query, signal) => api.watch({ signerName, ...query }, signal),
+  };
   const running = reflect(
-    signerName,
+    { signerName },
     {
       seen: (o) => void seen.push(nameOf(o) ?? '?'),
       deleted: (o) => void deleted.push(nameOf(o) ?? '?'),
@@ -35,7 +40,7 @@ function setUp({ objects = 0, listFault, times = 0 }: { objects?: number; listFa
       unreadable: () => {},
       oversized: () => {},
     },
-    { api: server.api, clock, random: mulberry32(7), log: recordingLog().log },
+    { source, clock, random: mulberry32(7), log: recordingLog().log },
     controller.signal,
   );
   stops.push(async () => {
