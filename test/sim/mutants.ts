@@ -242,7 +242,7 @@ export const mutants: Readonly<
     ]),
     ...changesOf('lambdas/watch-relay/cluster/reflector.ts', [
       'the watch goes on where its past is gone',
-      "return ended(why === 'Expired' || why === 'Invalid' ? 'expired' : 'refused');",
+      "return ended(why === 'Expired' || why === 'Invalid' || why === 'NotFound' ? 'expired' : 'refused');",
       "return ended('refused');",
     ]),
   ],
