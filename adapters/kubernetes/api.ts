@@ -9,6 +9,8 @@ import type {
   RequestApi,
 } from '../../core/ports/kubernetes-api.ts';
 import { interpret } from './answer.ts';
+import { managementCluster, nodeObjects } from './cluster-api.ts';
+import type { ManagementCluster, NodeObjects } from './cluster-api.ts';
 import { listWatch } from './list-watch.ts';
 import { connectTransport } from './login.ts';
 import type { KubernetesLogin } from './login.ts';
@@ -24,6 +26,9 @@ export interface KubernetesApi {
   remove(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   lease(namespace: string, name: string): KubernetesLease;
   readonly trust: TrustObjects;
+  /** The objects of Cluster API here, if this is a management cluster. */
+  readonly management: ManagementCluster;
+  readonly nodes: NodeObjects;
   /** The URL, for a log line. */
   readonly server: string;
   close(): void;
@@ -59,6 +64,8 @@ export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
       ask(transport, { method: 'DELETE', path: `${requestsPath}/${encodeURIComponent(name)}`, signal }),
     lease: (namespace, name) => leaseCalls(transport, namespace, name),
     trust: trustObjects(transport),
+    management: managementCluster(transport),
+    nodes: nodeObjects(transport),
     server,
     close: () => transport.close(),
   };

@@ -93,12 +93,16 @@ export const rooms: readonly Room[] = [
   { path: 'lambdas/watch-relay', purpose: 'the in-cluster relay (a pod)' },
   { path: 'lambdas/watch-relay/webhook', purpose: 'the webhook proxy in the same pod' },
   { path: 'lambdas/watch-relay/observe', purpose: 'metrics, health, probes' },
-  { path: 'lambdas/watch-relay/cluster', purpose: 'list and watch, leader election' },
   { path: 'lambdas/watch-relay/request', purpose: 'one try of one request: approve, sign, write the status' },
   { path: 'lambdas/watch-relay/schedule', purpose: 'which request is next: fair queues, concurrency limits' },
-  { path: 'lambdas/watch-relay/objects', purpose: 'the request object: its phase, its status' },
   { path: 'lambdas/watch-relay/settings', purpose: 'flags and environment' },
   { path: 'lambdas/watch-relay/trust', purpose: 'the CA certificates of each signer, kept in objects of the cluster' },
+  {
+    path: 'lambdas/watch-relay/cluster-api',
+    purpose: 'Machines, Nodes and the Cluster object: copies in memory, hints, the names of the signers',
+  },
+  { path: 'lambdas/watch-relay/cluster', purpose: 'list and watch, leader election' },
+  { path: 'lambdas/watch-relay/objects', purpose: 'the request object: its phase, its status' },
   { path: 'lambdas/watch-relay/runtime', purpose: 'clock, log, connections' },
 
   { path: 'kubelet-authenticator', purpose: "the kubelet's credential plugin, on the node" },
