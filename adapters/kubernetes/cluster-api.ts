@@ -62,7 +62,10 @@ const fieldManager = 'countersign-signers';
 export function managementCluster(transport: KubernetesTransport): ManagementCluster {
   const namespaced = (namespace: string, plural: string, query: Readonly<Record<string, string>> = {}): ListWatch =>
     inServedVersion((version) =>
-      listWatch(transport, { path: `/apis/${group}/${version}/namespaces/${encodeURIComponent(namespace)}/${plural}`, query }),
+      listWatch(transport, {
+        path: `/apis/${group}/${version}/namespaces/${encodeURIComponent(namespace)}/${plural}`,
+        query,
+      }),
     );
   return {
     machines: (namespace) => namespaced(namespace, 'machines'),
@@ -147,7 +150,9 @@ function infraClusters(transport: KubernetesTransport): InfraClusters {
 /** From an APIResourceList, whose subresources have a slash in their name. */
 function pluralOf({ resources }: JsonObject, kind: string): string | undefined {
   if (!Array.isArray(resources)) return undefined;
-  const found = resources.filter(isObject).find((resource) => resource['kind'] === kind && !String(resource['name']).includes('/'));
+  const found = resources
+    .filter(isObject)
+    .find((resource) => resource['kind'] === kind && !String(resource['name']).includes('/'));
   const name = found?.['name'];
   return typeof name === 'string' ? name : undefined;
 }

@@ -6,7 +6,7 @@
 import { isRefusalCode, violation } from '../../core/outcome/outcome.ts';
 import type { BusyWhy, IgnoredWhy, Violation } from '../../core/outcome/outcome.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
-import type { AttestAnswer, AttestVerdict, SignAnswer } from '../../core/ports/signing-endpoint.ts';
+import type { AttestAnswer, AttestVerdict, LookAnswer, SignAnswer } from '../../core/ports/signing-endpoint.ts';
 import { isObject, objectOf, parsedObject } from '../../core/encoding/json-object.ts';
 import type { WholeAnswer } from '../http/exchange.ts';
 
@@ -26,6 +26,16 @@ export function interpretAttest(answer: WholeAnswer): AttestAnswer {
     const verdict = verdictIn(json);
     return verdict === undefined ? 'a verdict that is not one we know' : { kind: 'verdict', verdict };
   });
+}
+
+/** The function answers 202 as soon as it has the names. */
+export function interpretLook(answer: WholeAnswer): LookAnswer {
+  if (answer.status === 202) return { kind: 'accepted' };
+  const other = interpret<never>(answer, () => mismatch);
+  // Another version of the function: this call has neither of the two outcomes.
+  if (other.kind === 'refused' || other.kind === 'invalid')
+    return { kind: 'unexpected', status: answer.status, message: other.kind };
+  return other;
 }
 
 const mismatch = 'outcome and status do not go together';

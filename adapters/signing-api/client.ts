@@ -4,11 +4,11 @@ import type { ClientRequest, RequestOptions } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
-import type { SigningEndpoint } from '../../core/ports/signing-endpoint.ts';
+import type { LookEndpoint, SigningEndpoint } from '../../core/ports/signing-endpoint.ts';
 import { exchange, wholeAnswer } from '../http/exchange.ts';
 import type { ForwardProxy } from '../http/proxy.ts';
 import { encodeContext } from './context.ts';
-import { interpretAttest, interpretSign } from './answers.ts';
+import { interpretAttest, interpretLook, interpretSign } from './answers.ts';
 import type { WholeAnswer } from '../http/exchange.ts';
 
 /** API Gateway ends a call after 30 s. The relay gives up before, so that it always knows why a call has ended. */
@@ -56,14 +56,16 @@ export interface EndpointConnection {
 }
 
 /** The sign and attest functions behind HTTP. Redirects are not followed: only the host in the URL may answer. */
-export function connectSigner(options: SignerHttpOptions): SigningEndpoint & {
-  readonly revoked: EndpointConnection;
-  readonly trustBundles: EndpointConnection;
-  readonly health: EndpointConnection;
-  close(): void;
-} {
+export function connectSigner(options: SignerHttpOptions): SigningEndpoint &
+  LookEndpoint & {
+    readonly revoked: EndpointConnection;
+    readonly trustBundles: EndpointConnection;
+    readonly health: EndpointConnection;
+    close(): void;
+  } {
   const url = pathUrl(options.url, 'sign');
   const attestUrl = pathUrl(options.attestUrl ?? options.url, 'attest');
+  const lookUrl = pathUrl(options.attestUrl ?? options.url, 'attest/look');
   if (attestUrl.protocol !== url.protocol) throw new Error('both URLs must be https, or both http');
   const secure = url.protocol === 'https:';
   const agentOptions = {
@@ -116,6 +118,10 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & {
       const answer = await post(attestUrl, call, signal);
       return answer.ok ? interpretAttest(answer.value) : { kind: 'unauthorized', message: answer.problem };
     },
+    async look(nodeNames, signal) {
+      const answer = await post(lookUrl, { nodeNames }, signal);
+      return answer.ok ? interpretLook(answer.value) : { kind: 'unauthorized', message: answer.problem };
+    },
     revoked: connection('revoked'),
     trustBundles: connection('trust-bundles'),
     health: connection('healthz'),
@@ -128,7 +134,7 @@ export function signUrl(base: string): URL {
   return pathUrl(base, 'sign');
 }
 
-function pathUrl(base: string, name: 'attest' | 'healthz' | 'revoked' | 'sign' | 'trust-bundles'): URL {
+function pathUrl(base: string, name: 'attest' | 'attest/look' | 'healthz' | 'revoked' | 'sign' | 'trust-bundles'): URL {
   const url = new URL(base);
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new Error('the URL must be http or https');
   // A password in a URL would be written to logs. Some clients of the protocol drop a query.

@@ -59,6 +59,19 @@ export interface ClusterObject {
   readonly authorizedAttestors?: readonly string[];
 }
 
+/** Hints for attest. They are optional, so callers of sign and attest need not have this. */
+export interface LookEndpoint {
+  /**
+   * Attest asks the platform whether the machines of these nodes, at most `mostNodeNames`, are terminated. It retires no machine because of
+   * the hint alone.
+   */
+  look(nodeNames: readonly string[], signal: AbortSignal): Promise<LookAnswer>;
+}
+
+export const mostNodeNames = 20;
+
+export type LookAnswer = { readonly kind: 'accepted' } | NoAnswer;
+
 /** No answer of the function, or only a temporary one. Never final for a request. */
 export type NoAnswer =
   /** `why` is absent if a proxy or load balancer throttles. */

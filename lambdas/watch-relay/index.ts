@@ -19,6 +19,7 @@ import type { ListenAddress } from './settings/flag-values.ts';
 import { serveProbes } from './observe/probe-server.ts';
 import type { Log } from './runtime/log.ts';
 import { createProcessLog } from './runtime/process-log.ts';
+import type { ClusterApiOptions } from './cluster-api/session.ts';
 import { createRelay } from './relay.ts';
 import { signersFromFile, signersFromFlags } from './settings/signers.ts';
 import type { SignerOptions } from './settings/signers.ts';
@@ -77,7 +78,7 @@ async function serve(settings: RelaySettings): Promise<number> {
     process.stderr.write(`watch-relay: ${why}\n`);
     return exitCodes.configuration;
   }
-  const { kubernetes, endpoint, relay, probes, webhook } = started;
+  const { kubernetes, management, endpoint, relay, probes, webhook } = started;
   const addresses = { probes: probes.address, webhook: webhook?.address };
   const proxy = settings.proxy === undefined ? {} : { proxy: proxyHost(settings.proxy) };
   log.info({ server: kubernetes.server, endpoint: settings.endpointUrl, ...proxy, ...addresses }, 'connected');
@@ -97,13 +98,15 @@ async function serve(settings: RelaySettings): Promise<number> {
     await probes.close();
     endpoint.close();
     kubernetes.close();
+    management?.close();
   }
 }
 
 /** Throws a sentence for the operator if a file or a port cannot be used. */
 async function start(settings: RelaySettings, log: Log) {
-  const signers = readSigners(settings);
-  const { kubernetes, endpoint } = connect(settings);
+  const { clusterApi, ...signers } = readSigners(settings);
+  const options = clusterApiOptions(settings, clusterApi);
+  const { kubernetes, management, endpoint } = connect(settings);
   const { lease, concurrency, trust } = settings;
   const relay = createRelay(
     {
@@ -113,6 +116,7 @@ async function start(settings: RelaySettings, log: Log) {
       // Unique to this process: after a restart of the container in the same pod the old process is another holder.
       identity: `${replicaName(settings)}_${randomUUID()}`,
       ...(trust === undefined ? {} : { trust }),
+      ...(options === undefined ? {} : { clusterApi: options }),
     },
     {
       api: kubernetes.requests,
@@ -122,11 +126,13 @@ async function start(settings: RelaySettings, log: Log) {
       log,
       ...(lease === undefined ? {} : { lease: kubernetes.lease(lease.namespace, lease.name) }),
       trust: { source: trustSource(endpoint.trustBundles, settings.cluster), objects: kubernetes.trust },
+      clusterApi: { management: (management ?? kubernetes).management, nodes: kubernetes.nodes, attest: endpoint },
     },
   );
   collectDefaultMetrics({ register: relay.metrics.registry });
   const probes = await serveProbes(relay, settings.probes);
-  if (settings.webhook === undefined) return { kubernetes, endpoint, relay, probes, webhook: undefined };
+  const started = { kubernetes, management, endpoint, relay, probes };
+  if (settings.webhook === undefined) return { ...started, webhook: undefined };
   const proxy = createWebhookProxy(settings.cluster, { ...relay.connections, log });
   const source = revokedSource(endpoint.revoked, settings.cluster);
   const revoked = createRevokedWebhook({ source, clock: systemClock, log });
@@ -134,7 +140,21 @@ async function start(settings: RelaySettings, log: Log) {
   const path = revokedPath(settings.cluster);
   const handle: WebhookProxy = (call, signal) => (call.path === path ? revoked : proxy)(call, signal);
   const webhook = await serveWebhook(settings.webhook, handle, { concurrency, clock: systemClock, log, answered });
-  return { kubernetes, endpoint, relay, probes, webhook };
+  return { ...started, webhook };
+}
+
+/** Undefined without `attestation.machines: clusterApi`. */
+function clusterApiOptions(
+  { clusterApi: { kubeconfig, namesSigners }, signers }: RelaySettings,
+  configured: SignerOptions['clusterApi'],
+): ClusterApiOptions | undefined {
+  if (configured === undefined && (kubeconfig !== undefined || namesSigners))
+    throw new Error(
+      `--machines-kubeconfig and --infra-cluster-signers need attestation.machines: clusterApi in ${signers.kind === 'file' ? signers.path : '--config'}`,
+    );
+  if (configured === undefined) return undefined;
+  const { signers: named, ...options } = configured;
+  return { ...options, ...(namesSigners ? { signers: named } : {}) };
 }
 
 function readSigners({ signers, cluster }: RelaySettings): SignerOptions {
@@ -147,6 +167,8 @@ function readSigners({ signers, cluster }: RelaySettings): SignerOptions {
 function connect(settings: RelaySettings) {
   const authorize = authorization(settings);
   const kubernetes = connectKubernetes(settings.login);
+  const { kubeconfig: path } = settings.clusterApi;
+  const management = path === undefined ? undefined : connectKubernetes({ kind: 'kubeconfig', path });
   const endpoint = connectSigner({
     url: settings.endpointUrl,
     ...(settings.attestUrl === undefined ? {} : { attestUrl: settings.attestUrl }),
@@ -155,7 +177,7 @@ function connect(settings: RelaySettings) {
     ...(settings.proxy === undefined ? {} : { proxy: settings.proxy }),
     ...(settings.endpointCa === undefined ? {} : { caPem: readFileSync(settings.endpointCa, 'utf8') }),
   });
-  return { kubernetes, endpoint };
+  return { kubernetes, management, endpoint };
 }
 
 /** The pod's name is better: with hostNetwork two pods of one node have the same host name. */

@@ -9,7 +9,9 @@ import type { Health } from './observe/health.ts';
 import { runAsLeader } from './cluster/leader.ts';
 import { createRelayMetrics } from './observe/metrics.ts';
 import type { RelayMetrics } from './observe/metrics.ts';
-import { observedApi, observedEndpoint } from './observe/observed.ts';
+import { createClusterApiSession, mirroredResources } from './cluster-api/session.ts';
+import type { ClusterApiSession } from './cluster-api/session.ts';
+import { observedApi, observedEndpoint, observedSource } from './observe/observed.ts';
 import type { RelayOptions, RelayPorts } from './settings/options.ts';
 import { runSession } from './session.ts';
 import { keepTrust } from './trust/keep-trust.ts';
@@ -24,7 +26,8 @@ export interface Relay {
 }
 
 export function createRelay(options: RelayOptions, ports: RelayPorts): Relay {
-  const health = createHealth(options.signerNames, () => ports.clock.monotonic());
+  const resources = options.clusterApi === undefined ? [] : mirroredResources;
+  const health = createHealth([...options.signerNames, ...resources], () => ports.clock.monotonic());
   const metrics = createRelayMetrics();
   const { clock, log } = ports;
   const api = observedApi(ports.api, health, metrics);
@@ -34,9 +37,26 @@ export function createRelay(options: RelayOptions, ports: RelayPorts): Relay {
   async function work(stop: AbortSignal, lost: AbortSignal): Promise<void> {
     health.role('working');
     metrics.leads(true);
-    await Promise.all([runSession(options, observed, stop, lost), trusting(AbortSignal.any([stop, lost]))]);
+    const clusterApi = clusterApiSession();
+    const machines = clusterApi === undefined ? {} : { machines: clusterApi.lookup };
+    const either = AbortSignal.any([stop, lost]);
+    await Promise.all([
+      runSession(options, { ...observed, ...machines }, stop, lost),
+      clusterApi?.run(either),
+      trusting(either),
+    ]);
     metrics.leads(false);
     health.role(stop.aborted ? 'draining' : 'standby');
+  }
+
+  /** New for each leadership: what a standby replica had would be old. */
+  function clusterApiSession(): ClusterApiSession | undefined {
+    if (options.clusterApi === undefined || ports.clusterApi === undefined) return undefined;
+    return createClusterApiSession(options.clusterApi, {
+      ...observed,
+      ...ports.clusterApi,
+      observed: (resource, source) => observedSource(resource, source, health, metrics),
+    });
   }
 
   /** By the leader alone, so that two replicas do not write in turns. */

@@ -16,6 +16,7 @@ import { createObjectCache } from './objects/object-cache.ts';
 import type { RelayOptions, RelayPorts } from './settings/options.ts';
 import { createRequestQueue, sumOf } from './schedule/queue.ts';
 import type { Taken } from './schedule/queue.ts';
+import type { MachineLookup } from './cluster-api/lookup.ts';
 import { reflect } from './cluster/reflector.ts';
 import { causes } from './request/result.ts';
 import type { WorkResult } from './request/result.ts';
@@ -39,7 +40,11 @@ interface Session extends EndingSession, ArrivalSession {
   /** Each step depends on a different AWS quota, so each has its own concurrency limit. */
   readonly limiters: Readonly<Record<EndpointStep, ConcurrencyLimiter>>;
 }
-type SessionPorts = RelayPorts & { readonly health: Health; readonly metrics: RelayMetrics };
+type SessionPorts = RelayPorts & {
+  readonly health: Health;
+  readonly metrics: RelayMetrics;
+  readonly machines?: MachineLookup;
+};
 
 /**
  * `stop`: start nothing more, and finish requests in flight within the grace period.
@@ -174,7 +179,9 @@ async function runTry(
   const begun = clock.monotonic();
   let result: WorkResult;
   try {
-    const work = { api: ports.api, signer: ports.endpoint, clock, policies, asked: session.asked };
+    const { api, endpoint: signer, machines } = ports;
+    const lookup = machines === undefined ? {} : { machines };
+    const work = { api, signer, clock, policies, asked: session.asked, ...lookup };
     result = await relayRequest(key, session.held.take(key.uid), work, signal);
   } catch (error) {
     const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -4,7 +4,7 @@
  */
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 import { mostNodeNames } from '../../../core/ports/signing-endpoint.ts';
-import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
+import type { LookEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { Log } from '../runtime/log.ts';
 
@@ -16,7 +16,7 @@ const capacity = 1_000;
 export type HintResult = 'sent' | 'failed' | 'dropped';
 
 export interface HintPorts {
-  readonly endpoint: Pick<SigningEndpoint, 'look'>;
+  readonly attest: LookEndpoint;
   readonly clock: Clock;
   readonly log: Log;
   readonly count: (result: HintResult, nodeNames: number) => void;
@@ -28,7 +28,7 @@ export interface Hints {
   close(): void;
 }
 
-export function createHints({ endpoint, clock, log, count }: HintPorts, signal: AbortSignal): Hints {
+export function createHints({ attest, clock, log, count }: HintPorts, signal: AbortSignal): Hints {
   const waiting = new Set<string>();
   let cancel: (() => void) | undefined;
   let closed = false;
@@ -55,7 +55,7 @@ export function createHints({ endpoint, clock, log, count }: HintPorts, signal: 
   /** Why it failed. */
   async function tell(nodeNames: readonly string[]): Promise<string | undefined> {
     try {
-      const answer = await endpoint.look(nodeNames, signal);
+      const answer = await attest.look(nodeNames, signal);
       return answer.kind === 'accepted' ? undefined : answer.kind;
     } catch (error) {
       return errorMessage(error);

@@ -69,7 +69,8 @@ export async function nameSigners(
       log.info({ kind, name, place: result.kind, ...signers }, 'signers named in the InfraCluster');
     if (result.kind === 'failed') {
       const line = { kind, name, rounds: failures, detail: result.detail };
-      if (failures < failuresBeforeAlarm) log.warn(line, 'signers not named in the InfraCluster; the next round tries again');
+      if (failures < failuresBeforeAlarm)
+        log.warn(line, 'signers not named in the InfraCluster; the next round tries again');
       else {
         ports.alarmed();
         log.error(line, 'signers cannot be named in the InfraCluster');
@@ -80,8 +81,7 @@ export async function nameSigners(
 }
 
 type Round =
-  | { readonly kind: Exclude<InfraClusterResult, 'failed'> }
-  | { readonly kind: 'failed'; readonly detail: string };
+  { readonly kind: Exclude<InfraClusterResult, 'failed'> } | { readonly kind: 'failed'; readonly detail: string };
 
 async function nameOnce(
   signers: NamedSigners,

@@ -6,7 +6,7 @@ import type { ApiAnswer, ApiProblem } from '../../../core/ports/kubernetes-api.t
 import { mostMachines } from '../../../core/ports/signing-endpoint.ts';
 import type { ClusterApiContext, MachineObject } from '../../../core/ports/signing-endpoint.ts';
 import type { CertificateRequest } from '../../../core/x509/model.ts';
-import type { MachineIndex } from './machine-index.ts';
+import type { MachineIndex } from './found-machines.ts';
 import type { Mirror } from './mirror.ts';
 import type { ClusterRecord } from './objects.ts';
 

@@ -10,7 +10,7 @@ import { objectOf } from '../../../core/encoding/json-object.ts';
 import { success } from '../../../core/outcome/result.ts';
 import type { ClusterReference } from '../../../core/configuration/model/attestation.ts';
 import type { ApiAnswer, JsonObject, ListWatch } from '../../../core/ports/kubernetes-api.ts';
-import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
+import type { LookEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { ManagementCluster, NodeObjects } from '../../../adapters/kubernetes/cluster-api.ts';
 import { reflect } from '../cluster/reflector.ts';
 import type { RestartReason } from '../cluster/reflector.ts';
@@ -22,7 +22,7 @@ import { nameSigners } from './infra-cluster.ts';
 import type { InfraClusterResult, NamedSigners } from './infra-cluster.ts';
 import { createLookup } from './lookup.ts';
 import type { MachineLookup } from './lookup.ts';
-import { createMachineIndex } from './machine-index.ts';
+import { createMachineIndex } from './found-machines.ts';
 import { createMirror } from './mirror.ts';
 import type { Mirror, MirrorHandlers } from './mirror.ts';
 import { clusterRecord, machinePoolRecord, machineRecord } from './objects.ts';
@@ -43,6 +43,8 @@ export interface ClusterApiOptions {
 export interface ClusterApiPorts {
   readonly management: ManagementCluster;
   readonly nodes: NodeObjects;
+  /** Takes hints. */
+  readonly attest: LookEndpoint;
 }
 
 export interface ClusterApiMetrics {
@@ -61,7 +63,6 @@ export interface MirrorState {
 }
 
 interface SessionPorts extends ClusterApiPorts {
-  readonly endpoint: Pick<SigningEndpoint, 'look'>;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -154,7 +155,7 @@ export function createClusterApiSession(options: ClusterApiOptions, ports: Sessi
     }),
 
     async run(stop) {
-      const hints = createHints({ endpoint: ports.endpoint, clock, log, count: metrics.hinted }, stop);
+      const hints = createHints({ attest: ports.attest, clock, log, count: metrics.hinted }, stop);
       if (options.hints) tell = hints.add;
       const unwatch = metrics.watchMirrors(
         () =>

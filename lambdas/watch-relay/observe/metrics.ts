@@ -1,6 +1,9 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { QueueCounts } from '../schedule/queue.ts';
 import type { RestartReason } from '../cluster/reflector.ts';
+import type { ClusterApiMetrics, MirroredResource, MirrorState } from '../cluster-api/session.ts';
+import type { HintResult } from '../cluster-api/hints.ts';
+import type { InfraClusterResult } from '../cluster-api/infra-cluster.ts';
 import { causes } from '../request/result.ts';
 import type { Decision, End, RetryCause } from '../request/result.ts';
 import type { TrustResult, TrustSubject } from '../trust/keep-trust.ts';
@@ -54,6 +57,7 @@ export function createRelayMetrics() {
   const alarms = counter('alarms_total', 'Tries that will be repeated until an operator acts, by cause.', ['cause']);
   // From 0 on: Prometheus sees no increase in a counter whose first value is 1.
   alarms.inc({ cause: 'TrustBundle' }, 0);
+  alarms.inc({ cause: 'InfraCluster' }, 0);
   for (const [cause, { alarm }] of Object.entries(causes)) if (alarm !== 'never') alarms.inc({ cause }, 0);
   const apiErrors = counter('api_errors_total', 'Failed calls to the API server.', ['verb', 'code']);
   const lists = counter('lists_total', 'Complete lists: one at the start, more only after lost watches.', ['signer']);
@@ -70,6 +74,19 @@ export function createRelayMetrics() {
     'CA certificates of signers: each object, and what it needs, once a round.',
     ['subject', 'result'],
   );
+  const mirrorLists = counter('mirror_lists_total', 'Complete lists of the objects that the relay keeps copies of.', [
+    'resource',
+  ]);
+  const mirrorRestarts = counter('mirror_restarts_total', 'Watches and lists of these objects that ended early.', [
+    'resource',
+    'reason',
+  ]);
+  const hints = counter('hints_total', 'Names of nodes whose machines attest shall look at.', ['result']);
+  const infraClusters = counter('infra_cluster_total', 'Signers named in the InfraCluster, once a round.', ['result']);
+  const mirrorObjects = gauge('mirror_objects', 'Objects of which the relay keeps a copy.', ['resource']);
+  const mirrorAge = gauge('mirror_age_seconds', 'Since the API server was last heard about these objects.', [
+    'resource',
+  ]);
   const webhook = counter('webhook_requests_total', 'Answers to webhook clients.', ['outcome']);
   const queue = gauge('queue_depth', 'Requests waiting: ready for a worker, or delayed after a try.', [
     'priority',
@@ -100,6 +117,20 @@ export function createRelayMetrics() {
   const attesting = callDuration('attest');
 
   let gauges = (): RelayGauges => idle;
+  let mirrors: () => ReadonlyMap<MirroredResource, MirrorState> = () => new Map();
+  const clusterApi: ClusterApiMetrics = {
+    mirrorListed: (resource) => mirrorLists.inc({ resource }),
+    mirrorRestarted: (resource, reason) => mirrorRestarts.inc({ resource, reason }),
+    hinted: (result: HintResult, nodeNames) => hints.inc({ result }, nodeNames),
+    infraCluster: (result: InfraClusterResult) => infraClusters.inc({ result }),
+    infraClusterAlarmed: () => alarms.inc({ cause: 'InfraCluster' }),
+    watchMirrors(read) {
+      mirrors = read;
+      return () => {
+        if (mirrors === read) mirrors = () => new Map();
+      };
+    },
+  };
 
   return {
     registry,
@@ -120,6 +151,7 @@ export function createRelayMetrics() {
     signed: (outcome: string, seconds: number) => signing.observe({ outcome }, seconds),
     attested: (outcome: string, seconds: number) => attesting.observe({ outcome }, seconds),
     leads: (yes: boolean) => leader.set(yes ? 1 : 0),
+    ...clusterApi,
     /** `read` gives the gauges until the returned function is called. */
     watchGauges(read: () => RelayGauges): () => void {
       gauges = read;
@@ -137,6 +169,11 @@ export function createRelayMetrics() {
       inFlight.set(now.inFlight);
       for (const step of endpointSteps) limit.set({ step }, now.concurrencyLimit[step]);
       held.set(now.heldBytes);
+      for (const each of [mirrorObjects, mirrorAge]) each.reset();
+      for (const [resource, { objects, ageSeconds }] of mirrors()) {
+        mirrorObjects.set({ resource }, objects);
+        mirrorAge.set({ resource }, ageSeconds);
+      }
       return registry.metrics();
     },
   };

@@ -1,6 +1,6 @@
 import { objectOf } from '../../../core/encoding/json-object.ts';
 import { ThrottledError } from '../../../core/ports/errors.ts';
-import type { ApiAnswer, JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
+import type { ApiAnswer, JsonObject, ListWatch, RequestApi } from '../../../core/ports/kubernetes-api.ts';
 import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { Health } from './health.ts';
@@ -8,25 +8,7 @@ import type { RelayMetrics } from './metrics.ts';
 
 /** Counts each refusal and error, and reports each 401 and 403 to `/readyz`. */
 export function observedApi(api: RequestApi, health: Health, metrics: RelayMetrics): RequestApi {
-  async function observe<T>(
-    verb: string,
-    subject: string,
-    signal: AbortSignal,
-    call: () => Promise<ApiAnswer<T>>,
-  ): Promise<ApiAnswer<T>> {
-    const name = `${verb} ${subject}`;
-    try {
-      const answer = await call();
-      if (!answer.ok) metrics.apiError(verb, answer.problem.why);
-      if (!answer.ok && ['Unauthorized', 'Forbidden'].includes(answer.problem.why)) health.unauthorized(name);
-      // The API server refuses for other reasons only after the authorization.
-      else health.authorized(name);
-      return answer;
-    } catch (error) {
-      if (!signal.aborted) metrics.apiError(verb, error instanceof ThrottledError ? 'Throttled' : 'Unavailable');
-      throw error;
-    }
-  }
+  const observe = observer(health, metrics);
 
   return {
     list: (query, signal) => observe('list', query.signerName, signal, () => api.list(query, signal)),
@@ -45,6 +27,37 @@ export function observedApi(api: RequestApi, health: Health, metrics: RelayMetri
       if (!answer.ok && answer.problem.why !== 'Conflict') metrics.apiError('create', answer.problem.why);
       return answer;
     },
+  };
+}
+
+/** The same for list and watch of one resource. */
+export function observedSource(resource: string, source: ListWatch, health: Health, metrics: RelayMetrics): ListWatch {
+  const observe = observer(health, metrics);
+  return {
+    list: (query, signal) => observe('list', resource, signal, () => source.list(query, signal)),
+    watch: (query, signal) => observe('watch', resource, signal, () => source.watch(query, signal)),
+  };
+}
+
+function observer(health: Health, metrics: RelayMetrics) {
+  return async function observe<T>(
+    verb: string,
+    subject: string,
+    signal: AbortSignal,
+    call: () => Promise<ApiAnswer<T>>,
+  ): Promise<ApiAnswer<T>> {
+    const name = `${verb} ${subject}`;
+    try {
+      const answer = await call();
+      if (!answer.ok) metrics.apiError(verb, answer.problem.why);
+      if (!answer.ok && ['Unauthorized', 'Forbidden'].includes(answer.problem.why)) health.unauthorized(name);
+      // The API server refuses for other reasons only after the authorization.
+      else health.authorized(name);
+      return answer;
+    } catch (error) {
+      if (!signal.aborted) metrics.apiError(verb, error instanceof ThrottledError ? 'Throttled' : 'Unavailable');
+      throw error;
+    }
   };
 }
 

@@ -9,7 +9,11 @@ import type { SignerPolicy } from '../settings/options.ts';
 import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 import type { Violations } from '../../../core/outcome/outcome.ts';
 import type { JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
-import type { AttestVerdict, SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
+import type { AttestContext, AttestVerdict, SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
+import { failure, success } from '../../../core/outcome/result.ts';
+import type { Result } from '../../../core/outcome/result.ts';
+import { decodeFor } from '../../../core/read-and-check-request.ts';
+import type { MachineLookup } from '../cluster-api/lookup.ts';
 import type { AskedOnce } from './asked-once.ts';
 import { classify } from '../objects/request-phase.ts';
 import type { Clock } from '../runtime/clock.ts';
@@ -27,6 +31,8 @@ export interface ApprovalPorts {
   readonly clock: Clock;
   /** By signer name. A signer without a policy is `manual` and not attested. */
   readonly policies: ReadonlyMap<string, SignerPolicy>;
+  /** With `attestation.machines: clusterApi`: what the management cluster has about the machine of a request. */
+  readonly machines?: MachineLookup;
   /** Requests with evidence of `manual` signers that attest has answered since the relay started. */
   readonly asked: AskedOnce;
 }
@@ -49,7 +55,7 @@ export async function decideRequest(
 ): Promise<WorkResult> {
   const policy = ports.policies.get(object.signerName ?? '');
   if (policy === undefined || !decides(policy)) return done('left');
-  if (policy.approval === 'manual') return attestOnly(json, object, ports, signal);
+  if (policy.approval === 'manual') return attestOnly(json, object, policy, ports, signal);
 
   // The review comes first: a requester without the permission must not use up evidence or claim a machine's name.
   const review = requiredReviews(policy, object);
@@ -59,7 +65,7 @@ export async function decideRequest(
   const { localProfile } = policy;
   const answer =
     localProfile === undefined
-      ? await askEndpoint(() => ports.signer.attest(json, undefined, signal))
+      ? await askAttest(policy, json, object, ports, signal)
       : ({ kind: 'verdict', verdict: reviewByPolicy(localProfile, json, object) } as const);
   switch (answer.kind) {
     case 'verdict':
@@ -93,12 +99,14 @@ export async function refusePending(
 /** Another approver decides: attest is called once, and nothing is written to the object. */
 async function attestOnly(
   json: JsonObject,
-  { uid }: RequestObject,
+  object: RequestObject,
+  policy: SignerPolicy,
   ports: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<WorkResult> {
+  const { uid } = object;
   if (ports.asked.has(uid)) return done('left');
-  const answer = await askEndpoint(() => ports.signer.attest(json, undefined, signal));
+  const answer = await askAttest(policy, json, object, ports, signal);
   switch (answer.kind) {
     case 'verdict':
       ports.asked.add(uid);
@@ -109,6 +117,39 @@ async function attestOnly(
       return done(answer.kind === 'invalid' ? 'invalid' : 'left');
     case 'retry':
       return answer;
+  }
+}
+
+/** Requests of signers without attestation have no machine, so nothing is looked up for them. */
+async function askAttest(
+  policy: SignerPolicy,
+  json: JsonObject,
+  object: RequestObject,
+  ports: ApprovalPorts,
+  signal: AbortSignal,
+) {
+  const found = policy.attestation === undefined ? success(undefined) : await lookUp(policy, object, ports, signal);
+  if (!found.ok) return found.problem;
+  return askEndpoint(() => ports.signer.attest(json, found.value, signal));
+}
+
+async function lookUp(
+  policy: SignerPolicy,
+  object: RequestObject,
+  { machines }: ApprovalPorts,
+  signal: AbortSignal,
+): Promise<Result<AttestContext | undefined, ReturnType<typeof retry>>> {
+  const decoded = machines === undefined ? undefined : decodeFor(policy, object.request);
+  // Attest refuses a request that cannot be decoded, before it needs a Machine.
+  if (machines === undefined || decoded?.ok !== true) return success(undefined);
+  try {
+    const found = await machines(decoded.value, signal);
+    if (found.ok) return success({ clusterApi: found.value });
+    const { why, message } = found.problem;
+    if (why === 'NotRead') return failure(retry('MachinesNotRead', message));
+    return failure(retry(why === 'Unauthorized' || why === 'Forbidden' ? 'ApiForbidden' : 'ApiRejected', message));
+  } catch (error) {
+    return failure(apiUnreachable(error));
   }
 }
 

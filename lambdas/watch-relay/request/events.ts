@@ -125,6 +125,7 @@ const delays: Readonly<Record<RetryCause, string>> = {
   Limited: 'its machine or its requester sends too many requests in a short time',
   InProgress: 'the signing endpoint works on an earlier delivery of it',
   NotPermitted: 'its requester lacks the permission for an approval (SubjectAccessReview)',
+  MachinesNotRead: 'the relay cannot read the Machines of the management cluster',
   ApiBusy: 'the API server is busy',
   ApiUnreachable: 'the API server cannot be reached',
   ApiForbidden: 'the relay may not write to this request',

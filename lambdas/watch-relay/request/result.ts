@@ -38,6 +38,8 @@ export const causes = {
   Limited: { alarm: 'never', others: 'nothing' }, // too many requests of one machine or requester
   InProgress: { alarm: 'never', others: 'nothing' }, // the endpoint is still working on an earlier delivery
   NotPermitted: { alarm: 'never', others: 'nothing' }, // the SubjectAccessReview refuses the requester
+  // The copies of Machines and of the Cluster object are incomplete or old: the management cluster does not answer.
+  MachinesNotRead: { alarm: 'lasting', others: 'nothing' },
   ApiBusy: { alarm: 'never', others: 'throttled' },
   ApiUnreachable: { alarm: 'never', others: 'failing' },
   // An API server that has just started answers 401 and 403 until it has read all roles and accounts.

@@ -5,6 +5,7 @@ import type { BlockPolicy } from '../../../core/read-and-check-request.ts';
 import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { Clock, Random } from '../runtime/clock.ts';
 import type { Log } from '../runtime/log.ts';
+import type { ClusterApiOptions, ClusterApiPorts } from '../cluster-api/session.ts';
 import type { TrustPorts } from '../trust/keep-trust.ts';
 import type { KeptTrust } from '../trust/kept-objects.ts';
 
@@ -21,6 +22,8 @@ export interface RelayOptions {
   readonly identity: string;
   /** The objects with CA certificates that the relay keeps. */
   readonly trust?: KeptTrust;
+  /** With `attestation.machines: clusterApi`. */
+  readonly clusterApi?: ClusterApiOptions;
 }
 
 export interface RelayPorts {
@@ -33,6 +36,8 @@ export interface RelayPorts {
   readonly lease?: KubernetesLease;
   /** Only with `RelayOptions.trust`. */
   readonly trust?: TrustPorts;
+  /** Only with `RelayOptions.clusterApi`. */
+  readonly clusterApi?: ClusterApiPorts;
 }
 
 /** The part of a signer's configuration that the relay uses. */

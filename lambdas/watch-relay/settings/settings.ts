@@ -4,6 +4,8 @@ import { forwardProxy } from '../../../adapters/http/proxy.ts';
 import type { ForwardProxy } from '../../../adapters/http/proxy.ts';
 import type { KubernetesLogin } from '../../../adapters/kubernetes/login.ts';
 import { errorMessage } from '../../../core/outcome/error-message.ts';
+import { clusterApiFlags, clusterApiOf } from './cluster-api-settings.ts';
+import type { ClusterApiFlags, ClusterApiSettings } from './cluster-api-settings.ts';
 import { attestEndpoint, endpointOf, parseCaller } from './endpoint-settings.ts';
 import type { Caller } from './endpoint-settings.ts';
 import { file, listenAddress, wholeNumber } from './flag-values.ts';
@@ -40,7 +42,7 @@ export const defaultSignerNames = [
   'kubernetes.io/kubelet-serving',
 ] as const;
 
-interface Flags extends WebhookFlags, TrustFlags {
+interface Flags extends WebhookFlags, TrustFlags, ClusterApiFlags {
   readonly url?: string;
   readonly attestUrl?: string;
   readonly cluster?: string;
@@ -83,6 +85,7 @@ export interface RelaySettings extends Pick<Flags, 'endpointCa' | 'concurrency' 
   readonly probes: ListenAddress;
   readonly trust: KeptTrust | undefined;
   readonly webhook: WebhookSettings | undefined;
+  readonly clusterApi: ClusterApiSettings;
 }
 
 const variables = {
@@ -150,7 +153,7 @@ function createProgram(): Command {
       'host:port of /healthz, /readyz and /metrics (default: :8080)',
       listenAddress,
     );
-  for (const flag of [...trustFlags, ...webhookFlags]) program.addOption(flag);
+  for (const flag of [...clusterApiFlags, ...trustFlags, ...webhookFlags]) program.addOption(flag);
   return program
     .option('--probe <ADDRESS>', 'only ask the relays at host:port whether they are healthy and ready', listenAddress)
     .addOption(new Option('--log-level <LEVEL>').choices(logLevels).default('info'))
@@ -209,6 +212,7 @@ function settingsOf(flags: Flags, environment: Readonly<Record<string, string | 
     probes: flags.metricsAddress ?? { port: 8080 },
     trust: trustOf(flags),
     webhook: webhookOf(flags),
+    clusterApi: clusterApiOf(flags),
     logLevel,
   };
 }

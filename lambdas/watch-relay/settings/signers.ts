@@ -2,9 +2,15 @@
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import { failure, success } from '../../../core/outcome/result.ts';
 import type { Result } from '../../../core/outcome/result.ts';
+import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
+import type { ClusterApiOptions } from '../cluster-api/session.ts';
+import { namedSigners } from '../cluster-api/named-signers.ts';
 import type { RelayOptions } from './options.ts';
 
-export type SignerOptions = Pick<RelayOptions, 'signerNames' | 'policies' | 'inFlightPerRequester'>;
+export type SignerOptions = Pick<RelayOptions, 'signerNames' | 'policies' | 'inFlightPerRequester'> & {
+  /** With `attestation.machines: clusterApi`. `signers`: those that the configuration has for attested nodes. */
+  readonly clusterApi?: Required<ClusterApiOptions>;
+};
 
 /** The default of `limits.inFlightPerRequester` in countersign.yaml too. */
 export const defaultInFlightPerRequester = 24;
@@ -45,5 +51,19 @@ export function signersFromFile(yamlText: string, fileName: string, cluster: str
       return [signerName, policy];
     }),
   );
-  return success({ signerNames: [...profiles.keys()], policies, inFlightPerRequester: limits.inFlightPerRequester });
+  const clusterApi = clusterApiOf(configuration);
+  return success({
+    signerNames: [...profiles.keys()],
+    policies,
+    inFlightPerRequester: limits.inFlightPerRequester,
+    ...(clusterApi === undefined ? {} : { clusterApi }),
+  });
+}
+
+function clusterApiOf({ attestation, profiles }: ClusterConfiguration): SignerOptions['clusterApi'] {
+  const reference = attestation?.clusterApi;
+  const signers = namedSigners([...profiles.values()]);
+  // With machines: clusterApi a profile demands attestation; one for serving certificates alone names no client signer.
+  if (attestation === undefined || reference === undefined || signers === undefined) return undefined;
+  return { reference, hints: attestation.retireTerminated, signers };
 }

@@ -99,6 +99,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'adapters/google/subject-token.ts': ['@smithy/signature-v4', '@aws-crypto/sha256-js'],
   'lambdas/watch-relay/settings/settings.ts': ['commander'],
   'lambdas/watch-relay/settings/endpoint-settings.ts': ['commander'],
+  'lambdas/watch-relay/settings/cluster-api-settings.ts': ['commander'],
   'lambdas/watch-relay/settings/trust-settings.ts': ['commander'],
   'lambdas/watch-relay/settings/webhook-settings.ts': ['commander'],
   'lambdas/watch-relay/settings/flag-values.ts': ['commander'],

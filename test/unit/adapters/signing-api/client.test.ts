@@ -474,3 +474,24 @@ test.each([
 function because(reason: string): object {
   return { kind: 'Status', status: 'Failure', details: { causes: [{ reason, message: 'try again' }] } };
 }
+
+describe('look', () => {
+  test('sends the names to attest, and 202 is all it needs to know', async () => {
+    const { endpoint, calls } = await serve(respond(202, undefined, {}));
+    expect(await endpoint.look(['a', 'b'], never)).toEqual({ kind: 'accepted' });
+    expect(calls.map(({ method, url, body }) => [method, url, JSON.parse(body) as unknown])).toEqual([
+      ['POST', '/v1/clusters/c/attest/look', { nodeNames: ['a', 'b'] }],
+    ]);
+  });
+
+  test.each<[number, string | undefined, unknown, object]>([
+    [429, 'busy', {}, { kind: 'busy' }],
+    [403, undefined, {}, { kind: 'unauthorized', message: 'HTTP 403' }],
+    [404, 'invalid', {}, { kind: 'unexpected', status: 404 }],
+    [400, 'invalid', {}, { kind: 'unexpected', status: 400 }],
+    [200, undefined, {}, { kind: 'unexpected', status: 200 }],
+  ])('%d %s is no acceptance', async (status, outcome, body, expected) => {
+    const { endpoint } = await serve(respond(status, outcome, body));
+    expect(await endpoint.look(['a'], never)).toMatchObject(expected);
+  });
+});

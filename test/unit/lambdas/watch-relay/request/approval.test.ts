@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { failure, success } from '../../../../../core/outcome/result.ts';
 import type { ProfileAttestation } from '../../../../../core/policy/profile.ts';
 import { defaultCluster } from '../../../../../core/configuration/parse.ts';
 import type { JsonObject } from '../../../../../core/ports/kubernetes-api.ts';
-import type { AttestAnswer, AttestVerdict } from '../../../../../core/ports/signing-endpoint.ts';
+import type { AttestAnswer, AttestVerdict, SigningEndpoint } from '../../../../../core/ports/signing-endpoint.ts';
+import type { MachineLookup } from '../../../../../lambdas/watch-relay/cluster-api/lookup.ts';
 import type { SignerPolicy } from '../../../../../lambdas/watch-relay/settings/options.ts';
 import { createAskedOnce } from '../../../../../lambdas/watch-relay/request/asked-once.ts';
 import { relayRequest } from '../../../../../lambdas/watch-relay/request/work.ts';
@@ -52,6 +54,7 @@ interface Case {
   /** Subresources the requester has leave for. */
   readonly leave?: readonly string[];
   readonly faults?: Partial<Record<Verb, readonly (Fault | undefined)[]>>;
+  readonly machines?: MachineLookup;
   /** Happens while attest works. */
   readonly meanwhile?: (server: ReturnType<typeof createSimulatedApi>) => void;
 }
@@ -74,6 +77,7 @@ async function attempt({
   leave = ['nodeclient', 'selfnodeclient', 'selfnodeserver'],
   faults = {},
   meanwhile,
+  machines,
 }: Case) {
   const clock = createVirtualClock();
   const left = new Map(Object.entries(faults).map(([verb, list]) => [verb, [...list]]));
@@ -104,9 +108,18 @@ async function attempt({
       return answer;
     },
   });
+  const contexts: unknown[] = [];
+  const observed: SigningEndpoint = {
+    ...endpoint.endpoint,
+    attest: (sent, context, signal) => {
+      contexts.push(context);
+      return endpoint.endpoint.attest(sent, context, signal);
+    },
+  };
   const ports = {
     api: server.api,
-    signer: endpoint.endpoint,
+    signer: observed,
+    ...(machines === undefined ? {} : { machines }),
     clock,
     policies: new Map([[signer, policy]]),
     asked: createAskedOnce(10),
@@ -133,6 +146,7 @@ async function attempt({
     server,
     reviews: server.reviews.map(({ subresource }) => subresource),
     attests: () => endpoint.attestTotal(),
+    contexts,
     signs: endpoint.total(),
     puts: server.count('updateApproval'),
     conditions: (stored?.status['conditions'] ?? []) as readonly JsonObject[],
@@ -514,3 +528,42 @@ test.each([{ extra: { a: 'text' } }, { extra: ['a'] }, { uid: 7 }])(
     expect(await attempt({ spec })).toMatchObject({ ...untouched, result: 'malformed', reviews: [] });
   },
 );
+
+describe('with machines: clusterApi', () => {
+  const found = { machines: [], cluster: { deleting: false } };
+
+  test.each<SignerPolicy['approval']>(['approve', 'manual'])(
+    'attest is told what was found, approval %s',
+    async (by) => {
+      const asked: string[] = [];
+      const machines: MachineLookup = async ({ subject }) => {
+        asked.push(subject.commonName);
+        return success(found);
+      };
+      const { contexts } = await attempt({ policy: attested({}, by), evidence: true, verdict: proven, machines });
+      expect(contexts).toEqual([{ clusterApi: found }]);
+      expect(asked).toEqual([node]);
+    },
+  );
+
+  test('a signer without attestation needs no Machine', async () => {
+    const machines: MachineLookup = () => Promise.reject(new Error('not to be asked'));
+    expect(await attempt({ machines })).toMatchObject({ result: 'approved', contexts: [undefined] });
+  });
+
+  test.each<[string, Awaited<ReturnType<MachineLookup>> | Error, string]>([
+    ['incomplete copies', failure({ why: 'NotRead', message: 'machines' }), 'MachinesNotRead'],
+    ['a Node that may not be read', failure({ why: 'Forbidden', message: 'no' }), 'ApiForbidden'],
+    ['a read that is refused', failure({ why: 'Invalid', message: 'no' }), 'ApiRejected'],
+    ['no answer', new Error('connection reset'), 'ApiUnreachable'],
+  ])('%s: attest is not asked, and the request is tried again', async (_, answer, result) => {
+    const machines: MachineLookup = async () => {
+      if (answer instanceof Error) throw answer;
+      return answer;
+    };
+    for (const by of ['approve', 'manual'] as const) {
+      const done = await attempt({ policy: attested({}, by), evidence: true, machines });
+      expect(done).toMatchObject({ ...untouched, result, contexts: [] });
+    }
+  });
+});

@@ -23,6 +23,7 @@ test('the least one must say, and what the rest then is', () => {
     concurrency: 32,
     drainSeconds: 20,
     probes: { port: 8080 },
+    clusterApi: { namesSigners: false },
     logLevel: 'info',
   });
 });
@@ -54,6 +55,7 @@ test('everything one can say', () => {
     drainSeconds: 0,
     lease: { namespace: 'ns', name: 'l' },
     probes: { host: '::1', port: 0 },
+    clusterApi: { namesSigners: false },
     trust: {
       configMaps: [
         { signerName: 'kubernetes.io/kubelet-serving', namespace: 'monitoring', name: 'ca.kubelets' },
@@ -132,6 +134,13 @@ test('the file says which signers there are, named by flag or environment', () =
 });
 
 const webhook = [...url, '--webhook-proxy', ':8443', '--webhook-cert', 'c', '--webhook-key', 'k'];
+test('Machines may be in another cluster, and the InfraCluster may name the signers', () => {
+  const flags = ['--config', 'c.yaml', '--machines-kubeconfig', '/etc/management/kubeconfig', '--infra-cluster-signers'];
+  expect(settings([...url, ...flags], inCluster)).toMatchObject({
+    clusterApi: { kubeconfig: '/etc/management/kubeconfig', namesSigners: true },
+  });
+});
+
 test('a webhook client may be known by a token or by a certificate', () => {
   expect(settings([...webhook, '--webhook-token-file', 't']).webhook).toMatchObject({ tokenFile: 't' });
   const client = ['--webhook-client-ca', 'ca', '--webhook-client-subject', 'CN=gcp-controller-manager'];
@@ -175,6 +184,9 @@ test.each<[readonly string[], RegExp]>([
   [[...url, '--concurrency', '1e2'], /--concurrency/],
   [[...url, '--drain-seconds', '-1'], /drain-seconds/],
   [[...url, '--signer-name', 'web'], /--signer-name .*'web' is invalid/],
+  [[...url, '--infra-cluster-signers'], /--infra-cluster-signers needs --config/],
+  [[...url, '--machines-kubeconfig', 'k'], /--machines-kubeconfig needs --config/],
+  [[...url, '--config', 'c', '--machines-kubeconfig='], /--machines-kubeconfig .*names no file/],
   [[...url, '--cluster-trust-bundles', 'a:b'], /--cluster-trust-bundles .*'a:b' is invalid/],
   [[...url, '--in-flight-per-requester', '0'], /--in-flight-per-requester .*'0' is invalid/],
   [[...url, '--config', ''], /--config .* names no file/],

@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
+import { defaultCluster } from '../../../../../core/configuration/parse.ts';
+import type { Profile } from '../../../../../core/policy/profile.ts';
+import { namedSigners } from '../../../../../lambdas/watch-relay/cluster-api/named-signers.ts';
 import { signersFromFile, signersFromFlags } from '../../../../../lambdas/watch-relay/settings/signers.ts';
 
 const file = 'examples/attestation.yaml';
@@ -53,4 +56,44 @@ test('flags alone leave every decision to another approver', () => {
     policies: new Map(),
     inFlightPerRequester: 3,
   });
+});
+
+const withMachines = (more = '') =>
+  text.replace(
+    '    attestation:\n      # audience',
+    `    attestation:\n      machines: clusterApi\n${more}      # audience`,
+  );
+
+test('with machines: clusterApi it takes the Cluster object, whether attest takes hints, and the signers of nodes', () => {
+  expect(signersFromFile(text, file, 'prod')).not.toHaveProperty('value.clusterApi');
+  expect(signersFromFile(withMachines(), file, 'prod')).toHaveProperty('value.clusterApi', {
+    reference: { cluster: 'prod', namespace: 'default' },
+    hints: true,
+    signers: { client: 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws', serving: 'kubernetes.io/kubelet-serving' },
+  });
+  const more = '      retireTerminated: false\n      clusterApi: { cluster: prod-eu, namespace: fleet }\n';
+  expect(signersFromFile(withMachines(more), file, 'prod')).toHaveProperty('value.clusterApi', {
+    reference: { cluster: 'prod-eu', namespace: 'fleet' },
+    hints: false,
+    signers: expect.anything() as unknown,
+  });
+});
+
+test('the signers for the InfraCluster: a secure one before an insecure one, which has no serving signer', () => {
+  const profiles = [...defaultCluster('c').profiles.values()];
+  const profile = (signerName: string, kind: Profile['kind'], providers?: readonly string[]): Profile => ({
+    ...profiles[0]!,
+    signerName,
+    kind,
+    ...(providers === undefined
+      ? {}
+      : { attestation: { providers, required: true, mode: 'enforce', subjectAccessReview: false } }),
+  });
+  const insecure = profile('a/insecure', 'kube-apiserver-client-kubelet', ['insecure']);
+  const aws = profile('a/aws', 'kube-apiserver-client-kubelet', ['aws']);
+  const serving = profile('a/serving', 'kubelet-serving', ['aws']);
+  expect(namedSigners([insecure, aws, serving])).toEqual({ client: 'a/aws', serving: 'a/serving' });
+  expect(namedSigners([insecure, serving])).toEqual({ client: 'a/insecure' });
+  expect(namedSigners([aws, profile('a/s', 'kubelet-serving')])).toEqual({ client: 'a/aws' });
+  expect(namedSigners([profile('a/c', 'kube-apiserver-client-kubelet'), serving])).toBeUndefined();
 });
