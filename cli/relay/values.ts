@@ -145,5 +145,7 @@ function signersOf({ file }: DeployedCluster): object {
   const names = [...profiles.keys()];
   // The relay reads both from the file, and its rights in the cluster follow from it.
   const needsFile = names.some((name) => approval.get(name) === 'approve' || profiles.get(name)?.attestation);
-  return needsFile ? { configuration: file.text } : { signerNames: names };
+  const { attestation } = file.cluster;
+  const clusterApi = attestation?.clusterApi === undefined ? {} : { clusterApi: { enabled: true } };
+  return needsFile ? { ...clusterApi, configuration: file.text } : { signerNames: names };
 }

@@ -65,6 +65,21 @@
 {{- fail "serviceAccount.name: name the account that you made; with create: false the chart makes none" -}}
 {{- end -}}
 {{- end -}}
+{{- $wantsMachines := include "relay.clusterApi" . | fromJson -}}
+{{- with .Values.clusterApi -}}
+{{- if and $wantsMachines.wanted (not .enabled) -}}
+{{- fail "clusterApi.enabled: the configuration has attestation.machines: clusterApi, for which the relay needs rights on Machines and Nodes; set it to true" -}}
+{{- end -}}
+{{- if and .enabled (not $wantsMachines.wanted) -}}
+{{- fail "clusterApi.enabled: the configuration has no attestation.machines: clusterApi, so these rights would have no use" -}}
+{{- end -}}
+{{- if and (not .enabled) (or .kubeconfigSecret .infraCluster.resource) -}}
+{{- fail "clusterApi: is not enabled, so its other values have no effect; set enabled: true or remove them" -}}
+{{- end -}}
+{{- if and .infraCluster.name (not .infraCluster.resource) -}}
+{{- fail "clusterApi.infraCluster.name: has no effect without resource" -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.tokenReconcile -}}
 {{- if .enabled -}}
 {{- if and (not .serviceAccount.create) (not .serviceAccount.name) -}}

@@ -32,3 +32,19 @@ checked here; the relay reads the same file strictly and does not start with an 
 {{- end -}}
 {{- dict "names" $names "approve" $approve "review" $review | toJson -}}
 {{- end -}}
+{{/*
+attestation.machines and the Cluster object of configuration, as JSON {"wanted": true|false, "cluster": …, "namespace": …}. Only values
+that become a permission are checked here.
+*/}}
+{{- define "relay.clusterApi" -}}
+{{- $file := .Values.configuration | default "{}" | fromYaml -}}
+{{- $ofDefaults := dig "defaults" "attestation" dict $file | deepCopy -}}
+{{- $ofCluster := dig "clusters" .Values.endpoint.cluster "attestation" dict $file | deepCopy -}}
+{{- $attestation := mergeOverwrite dict $ofDefaults $ofCluster -}}
+{{- $object := dig "clusterApi" dict $attestation -}}
+{{- $cluster := dig "cluster" .Values.endpoint.cluster $object -}}
+{{- $namespace := dig "namespace" "default" $object -}}
+{{- if not (regexMatch "^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" $cluster) }}{{ fail (printf "configuration: %s is not the name of a Cluster object" $cluster) }}{{ end -}}
+{{- if not (regexMatch "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$" $namespace) }}{{ fail (printf "configuration: %s is not a namespace" $namespace) }}{{ end -}}
+{{- dict "wanted" (eq (dig "machines" "" $attestation) "clusterApi") "cluster" $cluster "namespace" $namespace | toJson -}}
+{{- end -}}

@@ -10,7 +10,7 @@ import { chart, example, template } from './helm.ts';
 export const folder = resolve(import.meta.dirname, '../../../../deploy/manifests');
 
 interface Manifest {
-  readonly values: 'plain-manifests.yaml' | 'approver.yaml';
+  readonly values: 'plain-manifests.yaml' | 'approver.yaml' | 'cluster-api.yaml';
   readonly show: readonly string[];
   readonly note?: string;
 }
@@ -22,6 +22,13 @@ const files: Readonly<Record<string, Manifest>> = {
     values: 'approver.yaml',
     show: rights,
     note: `# Instead of watch-relay-rbac.yaml, for a relay that approves. Under \`approve\`, keep only the signers for which it approves.
+`,
+  },
+  'watch-relay-cluster-api-rbac.yaml': {
+    values: 'cluster-api.yaml',
+    show: ['namespace.yaml', 'serviceaccount.yaml', 'cluster-api-rbac.yaml'],
+    note: `# For a management cluster of its own: put in the namespace and the name of your Cluster object. The relay logs in with a token of this
+# service account.
 `,
   },
   'watch-relay-deployment.yaml': {

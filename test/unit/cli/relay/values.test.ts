@@ -60,6 +60,17 @@ test('of a cluster whose relay approves: the whole file, and the URL of attest',
   expect(out).toContain('# Add your image');
 });
 
+test('with machines: clusterApi the relay gets its rights on Machines', async () => {
+  const text = clustersOfEachWay.replace(
+    '      aws:\n        accounts',
+    '      machines: clusterApi\n      aws:\n        accounts',
+  );
+  const argv = ['relay', 'values', '--cluster', 'url', '--credentials', 'podIdentity'];
+  const { out } = await run(argv, { files: { 'countersign.yaml': text }, world });
+  expect(parse(out)).toMatchObject({ clusterApi: { enabled: true }, configuration: text });
+  expect(parse((await run(argv, { files, world })).out)).not.toHaveProperty('clusterApi');
+});
+
 test('of a cluster for tokens: their audience, and the account that the endpoint admits', async () => {
   const { out } = await values('--cluster', 'token', '-o', 'json');
   expect(JSON.parse(out)).toEqual({

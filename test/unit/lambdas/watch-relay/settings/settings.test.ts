@@ -135,7 +135,13 @@ test('the file says which signers there are, named by flag or environment', () =
 
 const webhook = [...url, '--webhook-proxy', ':8443', '--webhook-cert', 'c', '--webhook-key', 'k'];
 test('Machines may be in another cluster, and the InfraCluster may name the signers', () => {
-  const flags = ['--config', 'c.yaml', '--machines-kubeconfig', '/etc/management/kubeconfig', '--infra-cluster-signers'];
+  const flags = [
+    '--config',
+    'c.yaml',
+    '--machines-kubeconfig',
+    '/etc/management/kubeconfig',
+    '--infra-cluster-signers',
+  ];
   expect(settings([...url, ...flags], inCluster)).toMatchObject({
     clusterApi: { kubeconfig: '/etc/management/kubeconfig', namesSigners: true },
   });
