@@ -156,7 +156,7 @@ export function createClusterApiSession(options: ClusterApiOptions, ports: Sessi
 
     async run(stop) {
       const hints = createHints({ attest: ports.attest, clock, log, count: metrics.hinted }, stop);
-      if (options.hints) tell = hints.add;
+      if (options.hints) tell = (nodeName) => hints.add(nodeName);
       const unwatch = metrics.watchMirrors(
         () =>
           new Map(
