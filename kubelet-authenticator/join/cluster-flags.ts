@@ -8,6 +8,7 @@ import { success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import { discoverByFile, discoverByToken } from './discovery.ts';
 import type { DiscoveredCluster, Discovery } from './discovery-result.ts';
+import type { FirstLogin } from './first-login.ts';
 import type { JoinFlags } from './join-options.ts';
 import type { DiscoveryDependencies } from './server-calls.ts';
 import { configuration, unreadable, usage } from './stop.ts';
@@ -24,8 +25,9 @@ export interface FlagDependencies {
 export type Discover = (dependencies: DiscoveryDependencies) => Promise<Discovery<DiscoveredCluster>>;
 
 interface Tokens {
-  readonly discovery: BootstrapToken;
-  readonly login: BootstrapToken;
+  /** Absent only with --discovery-file, which needs none. */
+  readonly discovery?: BootstrapToken;
+  readonly login: FirstLogin;
 }
 
 export function tokensOf(flags: JoinFlags, dependencies: FlagDependencies): Result<Tokens, Stop> {
@@ -40,14 +42,17 @@ export function tokensOf(flags: JoinFlags, dependencies: FlagDependencies): Resu
     }
   }
   const login = flags['tls-bootstrap-token'] ?? shared;
-  // Discovery by file needs no token of its own.
-  const discovery = flags['discovery-token'] ?? shared ?? (flags['discovery-file'] === undefined ? undefined : login);
+  // As in kubeadm: a discovery file with a user needs no token.
+  const discoveryFile = flags['discovery-file'];
+  if (discoveryFile !== undefined && login === undefined)
+    return success({ login: { kind: 'file', file: resolve(discoveryFile) } });
+  const discovery = flags['discovery-token'] ?? shared ?? (discoveryFile === undefined ? undefined : login);
   if (login === undefined || discovery === undefined)
     return usage('discovery.bootstrapToken.token: Invalid value: "": the bootstrap token is missing: --token');
   const [parsedDiscovery, parsedLogin] = [parseBootstrapToken(discovery), parseBootstrapToken(login)];
   if (!parsedDiscovery.ok) return usage(parsedDiscovery.problem);
   if (!parsedLogin.ok) return usage(parsedLogin.problem);
-  return success({ discovery: parsedDiscovery.value, login: parsedLogin.value });
+  return success({ discovery: parsedDiscovery.value, login: { kind: 'token', token: parsedLogin.value } });
 }
 
 export function discoveryOf(
@@ -63,9 +68,10 @@ export function discoveryOf(
     if (endpoint !== undefined || hashes.length > 0 || unsafe)
       return usage('bootstrapToken and file cannot both be set: --discovery-file already names the server and its CA');
     const entry = entryOf(file, dependencies);
-    return entry.ok ? success((io) => discoverByFile({ entry: entry.value, loginToken: login }, io)) : entry;
+    return entry.ok ? success((io) => discoverByFile({ entry: entry.value, login }, io)) : entry;
   }
-  if (endpoint === undefined) return usage('which cluster? give <host:port> or --discovery-file');
+  if (endpoint === undefined || discovery === undefined || login.kind === 'file')
+    return usage('which cluster? give <host:port> or --discovery-file');
   if (!isEndpoint(endpoint)) return usage('the address is <host>:<port>, such as 10.0.0.10:6443 or [2001:db8::1]:6443');
   const pins = parsePins(hashes);
   if (!pins.ok) return usage(pins.problem);
@@ -77,11 +83,11 @@ export function discoveryOf(
     return usage(
       '--discovery-token-ca-cert-hash and --discovery-token-unsafe-skip-ca-verification contradict each other',
     );
-  const wanted = { endpoint, discoveryToken: discovery, loginToken: login, pins: pins.value };
+  const wanted = { endpoint, discoveryToken: discovery, loginToken: login.token, pins: pins.value };
   return success((io) => discoverByToken(wanted, io));
 }
 
-/** The server and the CA of a discovery file. Its other content, such as users, is ignored. */
+/** The server and the CA of a discovery file. Its user is read by `bootstrapLogin`, if no token is given. */
 function entryOf(file: string, dependencies: FlagDependencies): Result<ClusterEntry, Stop> {
   if (/^https?:/.test(file))
     return usage(

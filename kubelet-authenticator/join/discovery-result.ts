@@ -6,6 +6,7 @@ export type DiscoveryRefusal =
   | 'TokenUnknown' // the token is of another cluster, expired, or deleted
   | 'TokenCannotSign' // the token is valid, but without the usage "signing"
   | 'TokenCannotLogIn' // the token expired meanwhile, or is without the usage "authentication"
+  | 'LoginRefused' // the API server does not accept the user of the discovery file
   | 'SignatureInvalid' // the token has another secret, or the ConfigMap was changed
   | 'ClusterInfoMalformed'
   | 'CaNotPinned' // a holder of the token signed it, but it names another CA than the pinned one

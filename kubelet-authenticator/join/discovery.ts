@@ -6,7 +6,7 @@
  *   3. compare its CA with the pinned hashes: the signature is not enough, since every node of a pool knows the token
  *   4. read it again over TLS, trusting only the pinned CAs: other bytes mean that the first read was intercepted
  *   5. only now parse the kubeconfig. Until then a pattern finds its CA, since a parser is easier to attack
- *   6. send the token, over the verified connection only, and check that it can log in
+ *   6. send the token (or the user's credentials of a discovery file), over the verified connection only, and check that it can log in
  *
  * A refusal is a value with a code and kubeadm's words. A server that does not answer is called again until the time is over.
  */
@@ -20,7 +20,8 @@ import { refuse } from './discovery-result.ts';
 import type { DiscoveredCluster, Discovery } from './discovery-result.ts';
 import { readClusterInfo } from './read-cluster-info.ts';
 import type { DiscoveryDependencies, Server } from './server-calls.ts';
-import { logIn, newTokenHint } from './token-login.ts';
+import { credentialOf, credentialOfToken, logIn, newTokenHint } from './first-login.ts';
+import type { Credential, FirstLogin } from './first-login.ts';
 
 export interface TokenDiscovery {
   /** `host:port`. */
@@ -63,18 +64,21 @@ export async function discoverByToken(
     return refuse('ClusterInfoMalformed', `malformed kubeconfig in the cluster-info ConfigMap: ${entry.problem}`);
   // The pattern may have found the CA of another entry.
   const verified = pinnedIn(entry.value.caPem, pins);
-  return verified.ok ? checkLogin({ ...unverified, trusted: verified.value }, loginToken, entry.value) : verified;
+  if (!verified.ok) return verified;
+  return checkLogin({ ...unverified, trusted: verified.value }, credentialOfToken(loginToken), entry.value);
 }
 
 /** The operator obtained the file in a trusted way, so it replaces steps 1 to 3. */
 export async function discoverByFile(
-  { entry, loginToken }: { readonly entry: ClusterEntry; readonly loginToken: BootstrapToken },
+  { entry, login }: { readonly entry: ClusterEntry; readonly login: FirstLogin },
   dependencies: DiscoveryDependencies,
 ): Promise<Discovery<DiscoveredCluster>> {
   const certificates = caCertificates(entry.caPem);
   if (!certificates.ok) return refuse('ClusterInfoMalformed', `the discovery file's CA: ${certificates.problem}`);
   const trusted = pemOf(certificates.value);
-  return checkLogin({ url: entry.server, trusted, dependencies }, loginToken, { ...entry, caPem: trusted });
+  const credential = await credentialOf(login);
+  if (!credential.ok) return credential;
+  return checkLogin({ url: entry.server, trusted, dependencies }, credential.value, { ...entry, caPem: trusted });
 }
 
 /** The pinned certificates of the bundle in PEM, or all of them if the operator skips CA verification. */
@@ -113,7 +117,7 @@ async function explainMissingSignature(
   if (pins.length === 0) return unknown;
   const pinned = pinnedIn(authorityData(kubeconfig), pins);
   if (!pinned.ok) return pinned;
-  const login = await logIn({ ...server, trusted: pinned.value }, token);
+  const login = await logIn({ ...server, trusted: pinned.value }, credentialOfToken(token));
   if (!login.ok) return login.problem.why === 'TokenCannotLogIn' ? unknown : login;
   return refuse(
     'TokenCannotSign',
@@ -125,10 +129,10 @@ async function explainMissingSignature(
 
 async function checkLogin(
   server: Server & { readonly trusted: string },
-  token: BootstrapToken,
+  credential: Credential,
   { server: address, caPem }: ClusterEntry,
 ): Promise<Discovery<DiscoveredCluster>> {
-  const login = await logIn(server, token);
+  const login = await logIn(server, credential);
   if (!login.ok) return login;
   const certificates = caCertificates(caPem);
   const pins = certificates.ok ? certificates.value.map(({ pin }) => pin) : [];

@@ -5,11 +5,11 @@
 import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { tokenText } from '../../core/kubernetes/bootstrap-token.ts';
-import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
 import { flushDirectory, writeNewFile } from '../files/cache.ts';
 import { checkOwnDirectory, checkOwnPlace, readOwnFile } from '../files/own-files.ts';
 import { encodeSettings, servingFile } from '../settings/settings.ts';
 import type { Settings } from '../settings/settings.ts';
+import type { FirstLogin } from './first-login.ts';
 
 export interface JoinFile {
   readonly path: string;
@@ -44,19 +44,23 @@ export function placesOf(directory: string) {
 export function joinFiles(
   settings: Settings,
   caPem: string,
-  token: BootstrapToken,
+  login: FirstLogin,
   serving: ServingWay,
   { directory, command }: JoinPlaces,
 ): readonly JoinFile[] {
   const places = placesOf(directory);
   return [
     // The token is not in the kubeconfig: with it every reader of that file could request certificates for other node names.
-    {
-      path: places.bootstrapCredentials,
-      mode: 0o600,
-      text: `${JSON.stringify({ token: tokenText(token) })}\n`,
-      secret: true,
-    },
+    ...(login.kind === 'token'
+      ? [
+          {
+            path: places.bootstrapCredentials,
+            mode: 0o600,
+            text: `${JSON.stringify({ token: tokenText(login.token) })}\n`,
+            secret: true,
+          },
+        ]
+      : []),
     { path: places.ca, mode: 0o644, text: caPem },
     { path: places.settings, mode: 0o600, text: encodeSettings(settings) },
     { path: places.dropIn, mode: 0o644, text: kubeletDropIn(settings, serving, places.ca) },

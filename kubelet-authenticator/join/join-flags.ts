@@ -1,12 +1,12 @@
 /** The command line of `kubelet-authenticator join`, checked completely before the network is used. */
 import { isAbsolute } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
 import { usageMessage } from '../../core/outcome/error-message.ts';
 import { success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import { discoveryOf, tokensOf } from './cluster-flags.ts';
 import type { Discover, FlagDependencies } from './cluster-flags.ts';
+import type { FirstLogin } from './first-login.ts';
 import { placesOf, servingWays } from './join-files.ts';
 import type { ServingWay } from './join-files.ts';
 import { joinOptions } from './join-options.ts';
@@ -19,7 +19,7 @@ import type { Stop } from './stop.ts';
 export interface JoinPlan {
   readonly discover: Discover;
   readonly settings: (server: string) => Result<Settings, Stop>;
-  readonly loginToken: BootstrapToken;
+  readonly login: FirstLogin;
   readonly serving: ServingWay;
   readonly directory: string;
   readonly command: string;
@@ -52,14 +52,19 @@ export function planOf(argv: readonly string[], dependencies: FlagDependencies):
   const timeout = flags['discovery-timeout'] ?? '300';
   if (!/^\d{1,5}$/.test(timeout)) return usage('--discovery-timeout must be a number of seconds');
 
-  const settings = settingsOf(flags, { serving, directory, hostname: dependencies.hostname() });
+  const { login } = tokens.value;
+  if (login.kind === 'file' && login.file === placesOf(directory).kubeconfig)
+    return usage(
+      `join replaces ${login.file}, and the first certificate is requested with the login in it: name a copy`,
+    );
+  const settings = settingsOf(flags, { serving, directory, login, hostname: dependencies.hostname() });
   // Only the server is unknown yet. Report every other problem before the network is used.
   const checked = settings('https://127.0.0.1');
   if (!checked.ok) return checked;
   return success({
     discover: discover.value,
     settings,
-    loginToken: tokens.value.login,
+    login,
     serving,
     directory,
     command,
@@ -74,8 +79,14 @@ function settingsOf(
   {
     serving,
     directory,
+    login,
     hostname: host,
-  }: { readonly serving: ServingWay; readonly directory: string; readonly hostname: string },
+  }: {
+    readonly serving: ServingWay;
+    readonly directory: string;
+    readonly login: FirstLogin;
+    readonly hostname: string;
+  },
 ): JoinPlan['settings'] {
   const places = placesOf(directory);
   const provider = flags.provider ?? 'aws';
@@ -87,7 +98,7 @@ function settingsOf(
     'cluster-name': flags['cluster-name'] ?? (audience.includes('/') ? (audience.split('/').at(-1) ?? '') : ''),
     provider,
     'certificate-authority': places.ca,
-    'bootstrap-credentials': places.bootstrapCredentials,
+    'bootstrap-credentials': login.kind === 'file' ? login.file : places.bootstrapCredentials,
     ...(serving === 'attested'
       ? { 'serving-signer-name': flags['serving-signer-name'] ?? `cluster.x-k8s.io/kubelet-serving-${provider}` }
       : {}),

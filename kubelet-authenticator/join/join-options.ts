@@ -51,7 +51,8 @@ Which cluster:
   --token-file FILE                     instead of --token, so that other users do not see the token in the command line
   --discovery-token-ca-cert-hash HASH   sha256:<hex> of a CA's public key; repeat it for several CAs
   --discovery-token-unsafe-skip-ca-verification   join without a hash: any holder of the token can impersonate the cluster
-  --discovery-file FILE                 a kubeconfig with server and CA, instead of <host:port>
+  --discovery-file FILE                 a kubeconfig with server and CA, instead of <host:port>; without a token its user requests the
+                                        first certificate, such as in a copy of this node's kubelet.conf
   --discovery-timeout SECONDS           how long to wait for a server that does not answer (default 300)
 
 Which node:

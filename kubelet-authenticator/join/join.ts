@@ -39,10 +39,13 @@ export function processDependencies(): JoinDependencies {
     sleep: (milliseconds) => sleep(milliseconds),
     monotonic: () => performance.now(),
     patience: kubeadmPatience,
-    async call(server, caPem, { bearer, ...call }) {
+    async call(server, caPem, { bearer, clientCertificate: own, ...call }) {
       const trust = caPem === undefined ? { rejectUnauthorized: false } : { ca: caPem, rejectUnauthorized: true };
       const headers = bearer === undefined ? {} : { headers: { authorization: `Bearer ${bearer}` } };
-      const transport = createTransport(new URL(server), () => Promise.resolve({ ...trust, ...headers }));
+      const certificate = own === undefined ? {} : { cert: own.certificatePem, key: own.keyPem };
+      const transport = createTransport(new URL(server), () =>
+        Promise.resolve({ ...trust, ...headers, ...certificate }),
+      );
       try {
         return await transport.call({
           ...call,
@@ -104,7 +107,7 @@ async function join(plan: JoinPlan, dependencies: JoinDependencies): Promise<Res
   const settings = plan.settings(server);
   if (!settings.ok) return settings;
 
-  const files = joinFiles(settings.value, caPem, plan.loginToken, plan.serving, plan);
+  const files = joinFiles(settings.value, caPem, plan.login, plan.serving, plan);
   if (plan.dryRun) return success(files.map(fileText).join(''));
   try {
     const existing = force ? [] : conflicts(files);

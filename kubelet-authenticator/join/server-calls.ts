@@ -19,6 +19,12 @@ export interface DiscoveryCall {
   readonly path: string;
   readonly body?: JsonObject;
   readonly bearer?: string;
+  readonly clientCertificate?: ClientCertificate;
+}
+/** PEM. */
+export interface ClientCertificate {
+  readonly certificatePem: string;
+  readonly keyPem: string;
 }
 /** `text` is undefined if it is longer than `maxAnswerBytes`. */
 export interface DiscoveryAnswer {

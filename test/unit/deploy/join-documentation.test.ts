@@ -46,6 +46,7 @@ test('every refusal has its row', () => {
     TokenUnknown: true,
     TokenCannotSign: true,
     TokenCannotLogIn: true,
+    LoginRefused: true,
     SignatureInvalid: true,
     ClusterInfoMalformed: true,
     CaNotPinned: true,

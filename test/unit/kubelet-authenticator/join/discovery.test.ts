@@ -1,6 +1,8 @@
 /** What an unverified server can do to discovery. The real cluster is in test/suites/control-plane/join/discovery.ts. */
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { detachedSignature } from '../../../../core/kubernetes/bootstrap-token.ts';
 import { caCertificates } from '../../../../core/kubernetes/cluster-info.ts';
@@ -9,6 +11,7 @@ import { maxAnswerBytes } from '../../../../kubelet-authenticator/join/server-ca
 import type { DiscoveryAnswer, DiscoveryCall } from '../../../../kubelet-authenticator/join/server-calls.ts';
 import { processDependencies } from '../../../../kubelet-authenticator/join/join.ts';
 import { createTestAuthority, loopbackServerExtensions } from '../../../harness/x509/test-certificates.ts';
+import { temporaryFolder } from '../../../harness/processes/processes.ts';
 import type { TestAuthority } from '../../../harness/x509/test-certificates.ts';
 
 const token = { id: 'abcdef', secret: '0123456789abcdef' };
@@ -305,10 +308,67 @@ describe('each refusal', () => {
   test('by file: no cluster-info is read, and the token goes to a server of the CA in the file only', async () => {
     const { dependencies, bearers } = inMemory({ clusterInfo: tlsError('UNEXPECTED') });
     const file = { server: 'https://10.0.0.1:6443', caPem: ours.certificatePem };
-    const found = await discoverByFile({ entry: file, loginToken: token }, dependencies);
+    const found = await discoverByFile({ entry: file, login: { kind: 'token', token } }, dependencies);
     expect(found).toMatchObject({ ok: true, value: { server: file.server, pins: [pin] } });
     expect(bearers).toEqual([true, true]);
-    const broken = await discoverByFile({ entry: { ...file, caPem: 'x' }, loginToken: token }, dependencies);
+    const broken = await discoverByFile(
+      { entry: { ...file, caPem: 'x' }, login: { kind: 'token', token } },
+      dependencies,
+    );
     expect(broken).toMatchObject({ problem: { why: 'ClusterInfoMalformed' } });
+  });
+
+  describe('by a file with a user, and no token', () => {
+    const folder = temporaryFolder('discovery-file');
+    afterAll(folder.remove);
+    const server = 'https://10.0.0.1:6443';
+    /** What the API server says to the user of this file. */
+    async function joinAs(user: object, self: DiscoveryAnswer) {
+      const file = resolve(folder.path, 'kubelet.conf');
+      writeFileSync(file, JSON.stringify({ users: [{ name: 'u', user }] }), { mode: 0o600 });
+      const { dependencies } = inMemory({ clusterInfo: tlsError('UNEXPECTED') });
+      const sent: DiscoveryCall[] = [];
+      const call = (_: string, caPem: string | undefined, given: DiscoveryCall): Promise<DiscoveryAnswer> => {
+        expect(caPem).toContain('CERTIFICATE');
+        sent.push(given);
+        return Promise.resolve(given.path.endsWith('selfsubjectreviews') ? self : answer(201, {}));
+      };
+      const entry = { server, caPem: ours.certificatePem };
+      const found = await discoverByFile({ entry, login: { kind: 'file', file } }, { ...dependencies, call });
+      return { found, sent };
+    }
+    const known = answer(201, { status: { userInfo: { username: 'system:node:n1' } } });
+
+    test('a client certificate of the node: both calls are made with it, without a token', async () => {
+      const login = await ours.issue({ subject: [{ O: ['system:nodes'] }, { CN: ['system:node:n1'] }] });
+      for (const name of ['client-certificate', 'client-key'] as const)
+        writeFileSync(resolve(folder.path, name), name.endsWith('key') ? login.keyPem : login.certificatePem, {
+          mode: 0o600,
+        });
+      const files = { 'client-certificate': 'client-certificate', 'client-key': 'client-key' };
+      const { found, sent } = await joinAs(files, known);
+      expect(found).toMatchObject({ ok: true, value: { server } });
+      expect(sent.map(({ bearer, clientCertificate }) => [bearer, clientCertificate?.certificatePem])).toEqual([
+        [undefined, login.certificatePem],
+        [undefined, login.certificatePem],
+      ]);
+      for (const [status, username] of [
+        [401, ''],
+        [403, 'system:anonymous'],
+        [201, 'system:node:another'],
+      ] as const) {
+        const refused = await joinAs(files, answer(status, { message: `User "${username}"` }));
+        expect(refused.found, username).toMatchObject({ problem: { why: 'LoginRefused' } });
+      }
+    });
+
+    test('a token in the file is sent as one; a file without a user is refused and nothing is sent', async () => {
+      const { found, sent } = await joinAs({ token: 'opaque' }, known);
+      expect(found).toMatchObject({ ok: true });
+      expect(sent.map(({ bearer }) => bearer)).toEqual(['opaque', 'opaque']);
+      const without = await joinAs({}, known);
+      expect(without.found).toMatchObject({ problem: { why: 'LoginRefused' } });
+      expect(without.sent).toEqual([]);
+    });
   });
 });
