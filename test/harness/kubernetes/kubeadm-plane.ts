@@ -124,9 +124,11 @@ export async function startKubeadmPlane(keys: KubeadmKeys, address: string): Pro
       'kube-apiserver': async () =>
         (await admin.request('/readyz')).status === 200 &&
         (await admin.request('/api/v1/namespaces/default')).status === 200,
-      // Its signing controllers start together with this one, unless they are off.
+      // Its signing controllers start together with the first of these, unless they are off.
       'kube-controller-manager': async () =>
-        running.get('kube-controller-manager')?.logTail(10_000).includes('name="csrapproving"') === true,
+        /name="csrapproving"|"Starting token cleaner controller"/.test(
+          running.get('kube-controller-manager')?.logTail(10_000) ?? '',
+        ),
     };
     const restart = async (component: Component): Promise<void> => {
       // Everything is in etcd, which is not stopped.

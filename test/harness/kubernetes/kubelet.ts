@@ -62,7 +62,7 @@ export interface Machine {
 }
 
 export interface KubeletOptions {
-  readonly plane: ControlPlane;
+  readonly plane: Pick<ControlPlane, 'url' | 'servingCaPem'>;
   readonly nodeName: string;
   /** For the kubelet's own TLS bootstrap: the token it comes with. */
   readonly bootstrapToken?: string;
@@ -278,7 +278,7 @@ function kubeletArgs(options: KubeletOptions & { home: string; socket: string; a
   ];
 }
 
-function writeTokenKubeconfig(path: string, plane: ControlPlane, token: string): void {
+function writeTokenKubeconfig(path: string, plane: KubeletOptions['plane'], token: string): void {
   const cluster = {
     server: plane.url,
     'certificate-authority-data': Buffer.from(plane.servingCaPem).toString('base64'),

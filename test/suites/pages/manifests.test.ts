@@ -1,12 +1,16 @@
 /**
  * The manifests of docs/cluster-api.md, docs/talos.md and docs/kops.md, as far as components that run here can check them: kubeadm's part by the
- * real kubeadm, the script by a shell, the join command by kubelet-authenticator's parser, the rules by the configuration reader.
+ * real kubeadm, the scripts by a shell, the join command by kubelet-authenticator's parser, the rules by the configuration reader.
+ * test/unit/dev/examples.test.ts: that all manifests have the same scripts.
  */
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import { planOf } from '../../../kubelet-authenticator/join/join-flags.ts';
@@ -28,17 +32,32 @@ interface File {
   readonly permissions: string;
   readonly content: string;
 }
-const workers = parse(example('workers')) as {
-  spec: { template: { spec: { joinConfiguration: object; files: File[]; postKubeadmCommands: string[] } } };
-};
+interface WorkerSpec {
+  readonly joinConfiguration: object;
+  readonly files: File[];
+  readonly preKubeadmCommands: string[];
+  readonly postKubeadmCommands: string[];
+}
+const workers = parse(example('workers')) as { spec: { template: { spec: WorkerSpec } } };
+const pool = parseAllDocuments(example('machine-pool')).map(
+  (document) => document.toJS() as { kind: string; spec: unknown },
+);
 const controlPlane = parse(example('control-plane')) as {
   spec: {
     version: string;
-    kubeadmConfigSpec: { clusterConfiguration: object; files: File[]; preKubeadmCommands: string[] };
+    kubeadmConfigSpec: {
+      clusterConfiguration: object;
+      initConfiguration: { patches: { directory: string } };
+      joinConfiguration: { patches: { directory: string } };
+      files: File[];
+      preKubeadmCommands: string[];
+      postKubeadmCommands: string[];
+    };
   };
 };
-const { joinConfiguration, files, postKubeadmCommands } = workers.spec.template.spec;
-const file = (end: string): File => files.find(({ path }) => path.endsWith(end))!;
+const { joinConfiguration, files, preKubeadmCommands, postKubeadmCommands } = workers.spec.template.spec;
+const ofControlPlane = controlPlane.spec.kubeadmConfigSpec;
+const file = (end: string, among: readonly File[] = files): File => among.find(({ path }) => path.endsWith(end))!;
 
 test.each([
   ['examples/cluster-api/countersign.yaml', () => example('countersign')],
@@ -85,6 +104,20 @@ describe.skipIf(skip)('Cluster API', () => {
     expect(await validate('JoinConfiguration', { discovery, skipPhase: [] })).toContain('unknown field "skipPhase"');
   });
 
+  test('kubeadm accepts the configuration of examples/join, and the cloud-init of its control plane has the same', async () => {
+    const text = read('examples/join/kubeadm.yaml');
+    const path = inFolder('plain.yaml');
+    writeFileSync(path, text);
+    const { stdout } = await run(await toolPath('kubeadm'), ['config', 'validate', '--config', path]);
+    expect(stdout).toBe('ok\n');
+    const documents = (yaml: string): unknown[] => parseAllDocuments(yaml).map((each) => each.toJS() as unknown);
+    const cloudInit = parse(read('examples/join/control-plane.yaml')) as { write_files: File[]; runcmd: string[] };
+    expect(documents(file('kubeadm.yaml', cloudInit.write_files).content)).toEqual(documents(text));
+    expect(documents(text)).toContainEqual(expect.objectContaining({ serverTLSBootstrap: true }));
+    // After kubeadm init, which creates the bindings.
+    expect(cloudInit.runcmd.at(-1)).toBe(file('/countersign-close-approvals', cloudInit.write_files).path);
+  });
+
   test('kubeadm join has the phases that are skipped', async () => {
     const { stdout } = await run(await toolPath('kubeadm'), ['join', '--help']);
     const { skipPhases } = joinConfiguration as { skipPhases: string[] };
@@ -128,18 +161,90 @@ describe.skipIf(skip)('Cluster API', () => {
     ]);
   });
 
-  test('units and kubelet configuration are those of examples/join', () => {
-    const uncommented = (text: string): string => text.replaceAll(/^#.*\n/gm, '').trim();
-    expect(uncommented(file('kubelet-authenticator-serving.service').content)).toBe(
-      uncommented(read('examples/join/kubelet-authenticator-serving.service')),
+  describe('countersign-install', () => {
+    const served: string[] = [];
+    const server = createServer((request, response) => {
+      served.push(request.url ?? '');
+      response.end('#!/bin/sh\necho installed\n');
+    });
+    const sum = createHash('sha256').update('#!/bin/sh\necho installed\n').digest('hex');
+    beforeAll(() => new Promise<void>((done) => void server.listen(0, '127.0.0.1', done)));
+    afterAll(() => void server.close());
+    const install = (to: string, checksum: string) => {
+      const { port } = server.address() as AddressInfo;
+      const script = file('/countersign-install')
+        .content.replaceAll('/usr/local/bin/kubelet-authenticator', to)
+        .replaceAll(/"https:[^"$]*\/\$name"/g, `"http://127.0.0.1:${port}/$name"`)
+        .replaceAll(/sum=0{64}/g, `sum=${checksum}`);
+      return run('sh', ['-c', script]);
+    };
+
+    test('downloads the program of this architecture once', async () => {
+      const to = inFolder('installed');
+      await install(to, sum);
+      expect(served).toEqual([`/kubelet-authenticator-linux-${process.arch === 'arm64' ? 'arm64' : 'x64'}`]);
+      expect((await run(to)).stdout).toBe('installed\n');
+      expect(statSync(to).mode & 0o777).toBe(0o755);
+      await install(to, sum);
+      expect(served).toHaveLength(1);
+    });
+
+    test('leaves nothing of a file with another checksum', async () => {
+      const to = inFolder('changed');
+      await expect(install(to, '1'.repeat(64))).rejects.toThrow('has another checksum');
+      expect([to, `${to}.new`].map((path) => existsSync(path))).toEqual([false, false]);
+    });
+  });
+
+  test('each command of a manifest is one of its files, which only root may run', () => {
+    expect([...preKubeadmCommands, ...postKubeadmCommands]).toEqual([
+      file('/countersign-install').path,
+      file('/countersign-join').path,
+    ]);
+    const [, ...before] = ofControlPlane.preKubeadmCommands;
+    const commands = [...before, ...ofControlPlane.postKubeadmCommands];
+    expect(commands).toEqual(['/usr/local/sbin/countersign-install', '/usr/local/sbin/countersign-close-approvals']);
+    for (const [among, paths] of [
+      [files, [...preKubeadmCommands, ...postKubeadmCommands]],
+      [ofControlPlane.files, commands],
+    ] as const)
+      for (const path of paths) expect(file(path, among).permissions, path).toBe('0700');
+  });
+
+  test('the members of a pool join as the machines of a deployment', () => {
+    expect(pool.map(({ kind }) => kind)).toEqual(['MachinePool', 'AWSMachinePool', 'KubeadmConfig']);
+    expect(pool[2]!.spec).toEqual(workers.spec.template.spec);
+  });
+
+  test('the stock kubelet of the control plane requests its serving certificate: kubeadm takes the patch', async () => {
+    const { directory } = ofControlPlane.initConfiguration.patches;
+    expect(ofControlPlane.joinConfiguration.patches.directory).toBe(directory);
+    const patch = ofControlPlane.files.find(({ path }) => path.startsWith(`${directory}/`))!;
+    expect(parse(patch.content)).toEqual({ serverTLSBootstrap: true });
+    // kubeadm reads the target, the kind of patch and the form from the file's name.
+    expect(patch.path).toBe(`${directory}/kubeletconfiguration+merge.yaml`);
+    const patches = inFolder('patches');
+    mkdirSync(patches);
+    writeFileSync(join(patches, 'kubeletconfiguration+merge.yaml'), patch.content);
+    const documents = [
+      {
+        kind: 'InitConfiguration',
+        localAPIEndpoint: { advertiseAddress: '10.0.0.10' },
+        nodeRegistration: { name: 'cp-1', criSocket: 'unix:///none' },
+        patches: { directory: patches },
+      },
+      { kind: 'ClusterConfiguration', kubernetesVersion: controlPlane.spec.version },
+    ];
+    const configuration = inFolder('patched.yaml');
+    writeFileSync(
+      configuration,
+      documents.map((each) => stringify({ apiVersion: 'kubeadm.k8s.io/v1beta4', ...each })).join('---\n'),
     );
-    expect(uncommented(file('20-countersign.conf').content)).toBe(
-      uncommented(read('examples/join/10-countersign.conf')),
-    );
-    const { write_files: written } = parse(read('examples/join/cloud-init.yaml')) as { write_files: File[] };
-    expect(file('config.yaml').content).toBe(written.find(({ path }) => path.endsWith('config.yaml'))!.content);
-    expect(file('/countersign-join').permissions).toBe('0700');
-    expect(postKubeadmCommands).toEqual([file('/countersign-join').path]);
+    const dry = inFolder('dry');
+    mkdirSync(dry);
+    const args = ['init', 'phase', 'kubelet-start', '--dry-run', '--config', configuration];
+    await run(await toolPath('kubeadm'), args, { env: { ...process.env, KUBEADM_INIT_DRYRUN_DIR: dry } });
+    expect(parse(readFileSync(join(dry, 'config.yaml'), 'utf8'))).toMatchObject({ serverTLSBootstrap: true });
   });
 
   test('the bundle of the control plane has both CAs', async () => {

@@ -163,6 +163,7 @@ export const rooms: readonly Room[] = [
   { path: 'dev/csr-api', purpose: 'a stand-in of the CertificateSigningRequest API' },
   { path: 'dev/tpm', purpose: 'a TPM in software' },
   { path: 'dev/aws', purpose: 'stand-ins of EC2, STS and instance metadata' },
+  { path: 'dev/examples', purpose: 'renders the examples of joining machines from their source' },
   { path: 'dev/pictures', purpose: 'draws the pictures of the documentation from their sources' },
 ];
 
