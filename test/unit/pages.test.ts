@@ -93,6 +93,7 @@ test.each([
   ['eks', 5],
   ['kubeadm', 10],
   ['ca/migration', 7],
+  ['upgrade-nodes', 10],
 ] as const)('each command of docs/%s.md is a step with a name', (page, atLeast) => {
   const text = read(`docs/${page}.md`);
   expect(stepsOf(text).length).toBeGreaterThan(atLeast);
