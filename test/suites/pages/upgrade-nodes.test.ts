@@ -188,6 +188,8 @@ describe.skipIf(skip || noKubeadmPlane)('docs/upgrade-nodes.md', () => {
 
   /** Lines of a watch: name and value. */
   function seen(kind: 'nodes' | 'leases'): readonly (readonly [name: string, value: string])[] {
+    // A watch that ended sees nothing, and everything would look well.
+    for (const watch of watches) expect(watch.ended(), watch.logTail(3)).toBeUndefined();
     const lines = readFileSync(join(folder.path, `${kind}.log`), 'utf8').matchAll(/^(\S+) (.*)\n/gm);
     return [...lines].map(([, name = '', value = '']) => [name, value]);
   }
@@ -206,6 +208,7 @@ describe.skipIf(skip || noKubeadmPlane)('docs/upgrade-nodes.md', () => {
 
   async function startWatches(): Promise<void> {
     const kubectl = await toolPath('kubectl');
+    const readyField = '.status.conditions[?(@.type=="Ready")]';
     const watch = (kind: 'nodes' | 'leases', value: string, ...args: string[]): RunningProcess =>
       startProcess({
         name: `kubectl get ${kind}`,
@@ -221,7 +224,7 @@ describe.skipIf(skip || noKubeadmPlane)('docs/upgrade-nodes.md', () => {
         logPath: join(folder.path, `${kind}.log`),
       });
     watches.push(
-      watch('nodes', '{range .status.conditions[?(@.type=="Ready")]} {.status} {.message}{end}'),
+      watch('nodes', ` {${readyField}.status} {${readyField}.message}`),
       watch('leases', ' {.spec.renewTime}', '--namespace=kube-node-lease'),
     );
     await eventually(() => seen('nodes').length >= 2 && seen('leases').length >= 2, 'both watches began');
@@ -291,8 +294,8 @@ describe.skipIf(skip || noKubeadmPlane)('docs/upgrade-nodes.md', () => {
     { timeout: 240_000 },
     async () => {
       await Promise.all([joinPlainly('worker-1'), joinPlainly('worker-2')]);
-    // In which order they were ready does not matter.
-    nodes.sort((one, other) => one.nodeName.localeCompare(other.nodeName));
+      // In which order they were ready does not matter.
+      nodes.sort((one, other) => one.nodeName.localeCompare(other.nodeName));
       for (const node of nodes) {
         await ready(node);
         expect(new X509Certificate(node.kubelet.clientCertificate()!).issuer).toBe('CN=kubernetes');
