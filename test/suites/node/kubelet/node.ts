@@ -18,7 +18,10 @@ interface NodeObject {
 }
 
 /** `lastTransitionTime` moves whenever the status did, however short. */
-export async function readyCondition(plane: Pick<ControlPlane, 'admin'>, nodeName: string): Promise<NodeCondition | undefined> {
+export async function readyCondition(
+  plane: Pick<ControlPlane, 'admin'>,
+  nodeName: string,
+): Promise<NodeCondition | undefined> {
   const answer = await plane.admin.request(`/api/v1/nodes/${nodeName}`);
   if (answer.status === 404) return undefined;
   const node = answer.json() as NodeObject;
@@ -26,7 +29,11 @@ export async function readyCondition(plane: Pick<ControlPlane, 'admin'>, nodeNam
 }
 
 /** A kubelet that ended will not get ready: that is an error, which shows its log. */
-export async function isReady(plane: Pick<ControlPlane, 'admin'>, kubelet: Kubelet, nodeName: string): Promise<boolean> {
+export async function isReady(
+  plane: Pick<ControlPlane, 'admin'>,
+  kubelet: Kubelet,
+  nodeName: string,
+): Promise<boolean> {
   const ended = kubelet.process.ended();
   if (ended !== undefined) throw new Error(`kubelet ended (${ended}):\n${kubelet.process.logTail(40)}`);
   return (await readyCondition(plane, nodeName))?.status === 'True';
