@@ -27,7 +27,7 @@ export interface Credential {
   readonly proof: { readonly bearer: string } | { readonly clientCertificate: ClientCertificate };
   readonly refusal: {
     readonly why: 'TokenCannotLogIn' | 'LoginRefused';
-    readonly cause: string;
+    readonly message: string;
     readonly hint: string;
   };
 }
@@ -36,13 +36,13 @@ export const newTokenHint =
   'create a new one: countersign token create, or kubeadm token create on a control-plane node';
 
 export function credentialOfToken(token: BootstrapToken): Credential {
-  const cause =
-    'it is invalid for this cluster, it has expired, or its Secret lacks usage-bootstrap-authentication: "true"';
+  const what = `token id ${quoted(token.id)}`;
+  const message = `token id ${quoted(token.id)} cannot log in: it is invalid for this cluster, it has expired, or its Secret lacks usage-bootstrap-authentication: "true"`;
   return {
-    what: `token id ${quoted(token.id)}`,
+    what,
     username: `system:bootstrap:${token.id}`,
     proof: { bearer: tokenText(token) },
-    refusal: { why: 'TokenCannotLogIn', cause, hint: newTokenHint },
+    refusal: { why: 'TokenCannotLogIn', message, hint: newTokenHint },
   };
 }
 
@@ -56,9 +56,9 @@ export async function credentialOf(login: FirstLogin): Promise<Discovery<Credent
       certificatePem !== undefined && keyPem !== undefined
         ? { clientCertificate: { certificatePem, keyPem } }
         : { bearer: (headers['authorization'] ?? '').replace(/^Bearer /, '') };
-    const cause = 'its certificate or token has expired, or is of a CA that the API server does not trust';
     const what = `the user of ${file}${username === undefined ? '' : ` (${username})`}`;
-    return success({ what, username, proof, refusal: { why: 'LoginRefused', cause, hint: orToken } });
+    const message = `${what} cannot log in: its certificate or token has expired, or is of a CA that the API server does not trust`;
+    return success({ what, username, proof, refusal: { why: 'LoginRefused', message, hint: orToken } });
   } catch (error) {
     if (error instanceof LoginError) return refuse('LoginRefused', error.message, orToken);
     throw error;
@@ -75,8 +75,7 @@ export async function logIn(
   const { what, proof, refusal } = credential;
   const self = await callServer(server, { method: 'POST', ...selfSubjectReview, ...proof });
   if (!self.ok) return self;
-  if (!isLoggedIn(self.value, credential))
-    return refuse(refusal.why, `${what} cannot log in: ${refusal.cause}`, refusal.hint);
+  if (!isLoggedIn(self.value, credential)) return refuse(refusal.why, refusal.message, refusal.hint);
   const access = await callServer(server, { method: 'POST', ...mayCreateRequests, ...proof });
   if (!access.ok) return access;
   const { allowed } = objectOf(parsedObject(access.value.text ?? '')?.['status']);
