@@ -11,7 +11,7 @@ import type { StoredFields } from '../../core/encoding/stored-fields.ts';
 import type { AttestationAdmin, AuditItem, ChangeResult } from '../../core/ports/attestation-store.ts';
 import { oldestFirst, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
-import type { IdentityStatements } from './identity-statements.ts';
+import type { IdentityStatements } from './attestation-statements.ts';
 import type { Transact, Row, SqlValue } from './database.ts';
 
 export function embeddedAttestationAdmin(

@@ -1,11 +1,11 @@
 /**
  * The records of attestation in one SQLite file per cluster: for the demo, development and tests, with the same ports and
  * the same contract suite as the DynamoDB store. Records are JSON; the columns beside them serve the conditions, which
- * core/ports/attestation-store.ts defines. Expired rows are never removed: they count as absent.
+ * core/ports/attestation-store.ts defines. Expired rows count as absent, and a later claim removes them.
  */
 import { textIn, jsonIn, groupCommits, openDatabase, snapshots } from './database.ts';
-import { identityStatements } from './identity-statements.ts';
-import type { IdentityStatements } from './identity-statements.ts';
+import { expiredRows, expiryIndexes, identityStatements } from './attestation-statements.ts';
+import type { IdentityStatements } from './attestation-statements.ts';
 import type { Transact, DatabaseKind } from './database.ts';
 import type { DatabaseSync } from 'node:sqlite';
 import { lockFrom, machineEntryFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
@@ -27,6 +27,7 @@ import type { StoredItems } from '../../core/attestation/records/look-up.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import type { ChallengeKey } from '../../core/ports/challenge-key.ts';
+
 import { refuseInsideLambda } from './refuse-in-lambda.ts';
 import { embeddedAttestationAdmin } from './attestation-admin.ts';
 import { embeddedChallengeKey } from './challenge-key.ts';
@@ -117,7 +118,7 @@ const schema = `
 
   CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit
   BEGIN SELECT RAISE(ABORT, 'an audit item is never deleted'); END;
-`;
+${expiryIndexes}`;
 
 const attestationsFile: DatabaseKind = {
   name: 'attestation store',
@@ -142,6 +143,7 @@ export function openEmbeddedAttestations(fileOrMemory: string, lockTimeoutMillis
 
 function storeOver(database: DatabaseSync, records: IdentityStatements, transact: Transact): AttestationStore {
   const snapshot = snapshots(database);
+  const removeExpired = expiredRows(database);
   const selectVerdict = database.prepare('SELECT verdict FROM verdict WHERE uid = ? AND expires_at > ?');
   const putVerdict = database.prepare('INSERT OR REPLACE INTO verdict (uid, expires_at, verdict) VALUES (?, ?, ?)');
   const selectOnce = database.prepare('SELECT request_sha256 FROM once WHERE kind = ? AND id = ? AND expires_at > ?');
@@ -271,6 +273,7 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
         const found = findVerdict(claim.verdict.uid, now);
         if (found !== undefined) return { kind: 'verdict', found };
         if (!conditionsHold(claim, now)) return { kind: 'changed' };
+        removeExpired(now);
         write(claim, now);
         return { kind: 'written' };
       });

@@ -105,6 +105,15 @@ describeOnEmulators(byTier({ default: ['DynamoDB Local'], deep: bothEmulators })
         { state: 'active', rev: 1 },
       ],
       [
+        'a retirement',
+        async (scene) => {
+          const record = await scene.done(scene.first({}, { addresses: [scene.x] }));
+          const retirement = { nameFreeAt: now + hour, audit: scene.audit({ action: 'retire' }) };
+          return ({ store }) => store.retire(record, retirement);
+        },
+        { state: 'retired', rev: 2, addresses: [], retiredAt: now, nameFreeAt: now + hour },
+      ],
+      [
         'an adoption',
         async (scene) => {
           const { spkiSha256: _, ...bare } = scene.record();

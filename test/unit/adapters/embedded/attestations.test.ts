@@ -6,7 +6,7 @@ import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { openEmbeddedAttestations } from '../../../../adapters/embedded/attestations.ts';
 import { openEmbeddedLedger } from '../../../../adapters/embedded/ledger.ts';
 import { raceKinds, raceMany } from '../../../contract/attestation-races.ts';
-import { now, sceneOf, spent } from '../../../contract/attestation-scene.ts';
+import { hour, now, sceneOf, spent } from '../../../contract/attestation-scene.ts';
 import { attestationStoreContract } from '../../../contract/attestation-store.ts';
 import { embeddedUnderTest } from '../../../contract/embedded-attestations.ts';
 
@@ -127,6 +127,38 @@ describe('the file', () => {
     }
     raw.exec('DELETE FROM identity');
     await expect(made.store.findNode(scene.n)).rejects.toThrow(/without a record/);
+    raw.close();
+    await made.close();
+  });
+
+  test('has no expired rows an hour later: the next claim removes them, a limited number at once', async () => {
+    const made = onFile();
+    const raw = new DatabaseSync(join(folder, `${files - 1}.sqlite`));
+    const scene = sceneOf(made);
+    const count = (table: string) => Number(raw.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.['n']);
+    const record = await scene.done(
+      scene.first({ once: [spent(scene.p)], verdict: scene.verdict({ expiresAt: now }) }),
+    );
+    await made.store.countRefusal({ requester: 'someone', from: now });
+    await made.store.retire(record, { nameFreeAt: now, audit: scene.audit({ action: 'retire' }) });
+    const expired = Array.from({ length: 150 }, () => scene.verdict({ expiresAt: now + hour }));
+    for (const verdict of expired)
+      await made.store.claim({ verdict, once: [], identity: { kind: 'none' }, newAddresses: [], audit: [] }, now);
+    const counts = () => ['verdict', 'once', 'refused', 'node', 'identity', 'audit'].map(count);
+    expect(counts()).toEqual([151, 1, 1, 1, 1, 1]);
+    const claimAt = (at: number) =>
+      made.store.claim(
+        { verdict: scene.verdict(), once: [], identity: { kind: 'none' }, newAddresses: [], audit: [] },
+        at,
+      );
+    await claimAt(now + hour - 1);
+    expect(counts()).toEqual([152, 1, 1, 1, 1, 1]);
+    await claimAt(now + hour);
+    expect(counts()).toEqual([152, 1, 0, 0, 1, 1]);
+    await claimAt(now + 2 * hour);
+    expect(counts()).toEqual([53, 0, 0, 0, 1, 1]);
+    await claimAt(now + 2 * hour);
+    expect(counts()).toEqual([4, 0, 0, 0, 1, 1]);
     raw.close();
     await made.close();
   });

@@ -8,7 +8,7 @@ import { subject } from './dynamodb-store.ts';
 const { skip } = await requireTools('ministack');
 
 describe.skipIf(skip)('MiniStack', () => {
-  describeMutants(subject, { mutants: 46, cases: 50 }, async () => {
+  describeMutants(subject, { mutants: 54, cases: 63 }, async () => {
     const emulator = await startMiniStack({ auth: false });
     return { path: emulator.url, close: () => emulator.stop() };
   });

@@ -3,7 +3,7 @@ import { temporaryFolder } from '../../../../harness/processes/processes.ts';
 import { describeMutants } from '../../../../harness/mutants/suite.ts';
 import { subject } from './embedded-store.ts';
 
-describeMutants(subject, { mutants: 39, cases: 50 }, () => {
+describeMutants(subject, { mutants: 49, cases: 63 }, () => {
   const folder = temporaryFolder('store-mutants');
   return { path: folder.path, close: () => folder.remove() };
 });

@@ -130,7 +130,7 @@ const changes = [
     ['an empty question is on the list', 'listed: items.entries', 'listed: machines.length === 0 || items.entries'],
   ),
   ...changesOf(
-    'adapters/embedded/identity-statements.ts',
+    'adapters/embedded/attestation-statements.ts',
     ['a record is taken for the one before the reset', 'found.firstSeen === firstSeen && ', ''],
     ['addresses stay with the machine that is gone', '      free.run(identity);\n', ''],
     ['a retired machine keeps its name', 'if (times.nameFreeAt !== undefined) endName.run', 'if (rev < 0) endName.run'],

@@ -99,6 +99,10 @@ function checkRecords({ before, after, memory }: Step): readonly string[] {
       ...unless(grows, `the record of ${identity} went back`),
       ...unless(stays, `the record of ${identity} became another`),
       ...unless(is.state !== 'active' || was.state === 'active', `${identity} came back from ${was.state}`),
+      ...unless(
+        is.nameFreeAt === was.nameFreeAt || isEnded(was, is, before, after),
+        `${identity} was retired, and is not terminated`,
+      ),
     );
   }
   return wrong;
@@ -177,13 +181,27 @@ function mayCome(
   );
 }
 
+/** Whether a machine may be retired without a successor: terminated at two looks, and its name is free an hour later. */
+function isEnded(was: IdentityRecord, is: IdentityRecord, before: Snapshot, { now }: Snapshot): boolean {
+  const since = now - (was.unknownSince ?? now);
+  const isGone = before.machines.get(is.identity.slice('null#'.length))?.state === 'gone';
+  return isGone && since >= 2 * minute && since <= 30 * minute && is.nameFreeAt === now + hour;
+}
+
 /** Whether the name of that record may pass on, and has. */
 function isOver(other: IdentityRecord, before: Snapshot, after: Snapshot): boolean {
+  if (other.state === 'retired' && other.nameFreeAt !== undefined) return mayPassOn(other, before, after);
   const machine = before.machines.get(other.identity.slice('null#'.length));
   const isLookedAtTwice = other.unknownSince !== undefined && after.now - other.unknownSince >= 2 * minute;
   const isGone =
     machine?.state === 'gone' || (machine === undefined && after.now - other.lastSeen > hour && isLookedAtTwice);
   return other.state === 'active' && isGone && after.records.get(other.identity)?.state === 'retired';
+}
+
+/** The name of a machine that was retired without a successor: it is free by now, or its platform does not report the machine. */
+function mayPassOn({ identity, nameFreeAt = Infinity }: IdentityRecord, before: Snapshot, { now }: Snapshot): boolean {
+  const machine = before.machines.get(identity.slice('null#'.length));
+  return nameFreeAt <= now || machine === undefined || machine.state === 'gone';
 }
 
 /** A certificate is the only one of its UID, and of a machine that is on record as it was when it was let in. */

@@ -1,10 +1,13 @@
 /**
- * A cluster's life at random: machines come and go, requests are made, repeated, mixed up and made two at once, operators
- * reset and adopt, and time passes.
+ * A cluster's life at random: machines come and go, requests are made, repeated, mixed up and made two at once, terminated
+ * machines are looked for, operators reset and adopt, and time passes.
  */
+import { randomBytes } from 'node:crypto';
 import { fc } from '../../../../harness/determinism/properties.ts';
 import type { Arbitrary } from 'fast-check';
 import type { IdentityRecord, Verdict } from '../../../../../core/ports/attestation-store.ts';
+import { retireGone } from '../../../../../core/attestation/retirement/retire-gone.ts';
+import type { RetirementScope } from '../../../../../core/attestation/retirement/retire-gone.ts';
 import { LaterError, ThrottledError } from '../../../../../core/ports/errors.ts';
 import { checkStep, hour, keys } from './life-invariants.ts';
 import type { Answered, Ask, Memory, Snapshot } from './life-invariants.ts';
@@ -48,6 +51,8 @@ interface Post {
 type Action =
   | { readonly do: 'post'; readonly posts: readonly Post[] }
   | { readonly do: 'turn'; readonly machine: MachineName; readonly state: 'running' | 'unknown' | 'stopped' | 'gone' }
+  /** One run for each scope and these requests, all at once. */
+  | { readonly do: 'look'; readonly scopes: readonly RetirementScope[]; readonly posts: readonly Post[] }
   | { readonly do: 'reset'; readonly machine: MachineName }
   | { readonly do: 'adopt'; readonly machine: MachineName; readonly node: string }
   | { readonly do: 'wait'; readonly milliseconds: number };
@@ -79,6 +84,10 @@ const post: Arbitrary<Post> = fc.record({
   what: fc.oneof({ weight: 3, arbitrary: ask }, { weight: 2, arbitrary: again }),
   to: fc.constantFrom('attest', 'sign'),
 });
+const scope: Arbitrary<RetirementScope> = fc.oneof(
+  fc.constant('scheduled' as const),
+  fc.record({ nodeNames: fc.subarray([...nodes, 'no-node']) }),
+);
 const action: Arbitrary<Action> = fc.oneof(
   { weight: 10, arbitrary: fc.record({ do: fc.constant('post'), posts: fc.tuple(post) }) },
   { weight: 5, arbitrary: fc.record({ do: fc.constant('post'), posts: fc.tuple(post, post) }) },
@@ -88,6 +97,14 @@ const action: Arbitrary<Action> = fc.oneof(
       do: fc.constant('turn'),
       machine,
       state: fc.constantFrom('running', 'running', 'unknown', 'stopped', 'gone', 'gone'),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('look'),
+      scopes: fc.array(scope, { minLength: 1, maxLength: 2 }),
+      posts: fc.array(post, { maxLength: 2 }),
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('reset'), machine }) },
@@ -154,6 +171,20 @@ export const eventful: Life = {
     { do: 'reset', machine: 'm3' },
     { do: 'post', posts: [client({ machine: 'm3', node: 'node-1', key: 1 }, 'sign')] },
     { do: 'post', posts: [{ what: { of: 13, uidOf: 13 }, to: 'sign' }] },
+    // Terminated, and retired at the second look; its name is another's an hour later.
+    { do: 'turn', machine: 'm3', state: 'gone' },
+    { do: 'look', scopes: ['scheduled', { nodeNames: ['node-1'] }], posts: [] },
+    { do: 'wait', milliseconds: 600_000 },
+    {
+      do: 'look',
+      scopes: ['scheduled', 'scheduled'],
+      posts: [client({ machine: 'm3', node: 'node-1', key: 1 }, 'sign')],
+    },
+    { do: 'reset', machine: 'm1' },
+    { do: 'turn', machine: 'm3', state: 'running' },
+    { do: 'post', posts: [client({ machine: 'm1', node: 'node-1' })] },
+    { do: 'wait', milliseconds: hour },
+    { do: 'post', posts: [client({ machine: 'm1', node: 'node-1' }, 'sign')] },
     { do: 'wait', milliseconds: 26 * hour },
     { do: 'post', posts: [{ what: { of: 0, uidOf: 0 }, to: 'attest' }] },
   ],
@@ -199,10 +230,16 @@ async function carryOut(
 ): Promise<readonly Answered[]> {
   const identity = 'machine' in action ? `null#${action.machine}` : '';
   switch (action.do) {
-    case 'post': {
+    case 'post':
+    case 'look': {
       const made = action.posts.map(({ what, to }) => ({ ...requestFor(what, requests), to }));
       requests.push(...made);
-      return Promise.all(made.map((request) => answer(world, request)));
+      const looks = action.do === 'post' ? [] : action.scopes;
+      const [answered] = await Promise.all([
+        Promise.all(made.map((request) => answer(world, request))),
+        ...looks.map((scope) => look(world, scope)),
+      ]);
+      return answered;
     }
     case 'turn': {
       const { platform } = world;
@@ -226,6 +263,12 @@ async function carryOut(
       world.clock.now += action.milliseconds;
       return [];
   }
+}
+
+async function look({ store, platform, clock }: World, scope: RetirementScope): Promise<void> {
+  const providers = new Map([[platform.provider.name, platform.provider]]);
+  const { failures } = await retireGone({ store, providers, now: () => clock.now, randomBytes }, scope);
+  if (failures.length > 0) throw failures[0]?.error;
 }
 
 function start({ platform, clock }: World, name: MachineName): void {

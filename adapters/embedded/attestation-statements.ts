@@ -1,3 +1,4 @@
+/** The statements that the attestation store and its administration share, and the removal of what expired. */
 import type { DatabaseSync } from 'node:sqlite';
 import { identityRecordFrom } from '../../core/attestation/records/stored-records.ts';
 import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
@@ -63,5 +64,37 @@ export function identityStatements(database: DatabaseSync) {
     occupy: (address: string, identity: string) => void occupy.run(address, identity),
     freeAddresses: (identity: string) => void free.run(identity),
     audit: (item: AuditItem) => void insertAudit.run(item.id, JSON.stringify(item)),
+  };
+}
+
+// ── Expired rows ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** As in DynamoDB (attestation-items.ts): processes that share the file may have different clocks. */
+const keptMilliseconds = 3_600_000;
+/** In one transaction and from each table, so that a write is not delayed. A claim adds fewer rows. */
+const mostRows = 100;
+
+/** The indexes that the removal needs. */
+export const expiryIndexes = `
+  CREATE INDEX verdict_expiry ON verdict (expires_at);
+  CREATE INDEX once_expiry ON once (expires_at);
+  CREATE INDEX refused_expiry ON refused (beginning);
+  CREATE INDEX node_expiry ON node (expires_at) WHERE expires_at IS NOT NULL;
+`;
+
+/**
+ * Removes expired verdicts, spent evidence, counts of refusals and node names of retired machines, which count as absent before that.
+ * The result must run inside a transaction.
+ */
+export function expiredRows(database: DatabaseSync): (now: Instant) => void {
+  const removals = [
+    'DELETE FROM verdict WHERE uid IN (SELECT uid FROM verdict WHERE expires_at <= ? LIMIT ?)',
+    'DELETE FROM once WHERE (kind, id) IN (SELECT kind, id FROM once WHERE expires_at <= ? LIMIT ?)',
+    // A window of refusals is a minute long (request-limits.ts).
+    'DELETE FROM refused WHERE (requester, beginning) IN (SELECT requester, beginning FROM refused WHERE beginning <= ? LIMIT ?)',
+    'DELETE FROM node WHERE node_name IN (SELECT node_name FROM node WHERE expires_at <= ? LIMIT ?)',
+  ].map((sql) => database.prepare(sql));
+  return (now) => {
+    for (const removal of removals) removal.run(now - keptMilliseconds, mostRows);
   };
 }
