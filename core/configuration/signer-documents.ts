@@ -4,6 +4,7 @@
  * profiles, so it cannot differ from the rules.
  */
 import { counted } from '../outcome/counted.ts';
+import type { ClusterReference } from './model/attestation.ts';
 import type { ClusterConfiguration } from './model/cluster.ts';
 import { denyAll } from '../policy/custom-rules.ts';
 import type { RefusalCode } from '../outcome/outcome.ts';
@@ -17,14 +18,14 @@ export function signerDocuments(cluster: ClusterConfiguration): string {
   return [...cluster.profiles.values()].map((profile) => document(profile, cluster)).join('\n');
 }
 
-function document(profile: Profile, { name, cas, approval }: ClusterConfiguration): string {
+function document(profile: Profile, { name, cas, approval, attestation }: ClusterConfiguration): string {
   const anchor = cas.get(profile.ca)?.kind === 'selfSigned' || permitsClientCertificates(profile) ? '' : 'the root of ';
   const trust = `${anchor}CA \`${profile.ca}\` (\`GET /v1/clusters/${name}/trust-bundles\`; during a rotation old and new)`;
   const approved = approval.get(profile.signerName) === 'approve';
   const { purpose, honoured, subjects, extensions, usages } = texts(profile);
   return `## ${profile.signerName}
 
-${purpose} ${approved ? approvalText(profile) : 'Countersign never approves its requests.'} ${requesterText(profile)} ${keysText(profile)}${attestationText(profile)}
+${purpose} ${approved ? approvalText(profile) : 'Countersign never approves its requests.'} ${requesterText(profile)} ${keysText(profile)}${attestationText(profile, attestation?.clusterApi)}
 
 ### Trust distribution
 
@@ -183,7 +184,7 @@ function keysText({ keys: kinds, freshKeys }: Profile): string {
 }
 
 /** A separate paragraph; empty for signers without attestation. */
-function attestationText({ kind, attestation }: Profile): string {
+function attestationText({ kind, attestation }: Profile, clusterApi: ClusterReference | undefined): string {
   if (attestation === undefined) return '';
   const { providers, required, mode } = attestation;
   const wanted = `evidence of ${providers.map((provider) => `\`${provider}\``).join(' or ')}`;
@@ -196,9 +197,14 @@ function attestationText({ kind, attestation }: Profile): string {
     : kind === 'kubelet-serving'
       ? 'The machine must be the one that has the node name.'
       : 'The first attested machine with a node name keeps the name.';
+  const behind =
+    clusterApi === undefined
+      ? ''
+      : ` A Machine or MachinePool of Cluster \`${clusterApi.namespace}/${clusterApi.cluster}\` must stand behind the machine.`;
+  const codes = clusterApi === undefined ? '' : ', `Machine…`, `AttestorNotAuthorized`';
   return mode === 'audit'
-    ? `\n\n${need} Failures are only counted (audit mode) and refuse nothing.`
-    : `\n\n${need} ${effect} Otherwise refused: \`Attestation…\`, \`IdentityNotAllowed\`, \`Tofu…\`, \`Revoked\`.`;
+    ? `\n\n${need}${behind} Failures are only counted (audit mode) and refuse nothing.`
+    : `\n\n${need} ${effect}${behind} Otherwise refused: \`Attestation…\`, \`IdentityNotAllowed\`, \`Tofu…\`, \`Revoked\`${codes}.`;
 }
 
 function patterns(values: readonly string[]): string {

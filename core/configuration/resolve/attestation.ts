@@ -1,12 +1,13 @@
 /**
  * Resolves which signers require attestation, and checks that no other signer issues the same node names without it.
  */
-import type { ClusterAttestation, ClusterReference } from '../model/attestation.ts';
+import type { ClusterAttestation } from '../model/attestation.ts';
 import { leadsTo } from '../../encoding/pcr-extend.ts';
 import type { PcrPolicy, ProfileAttestation, Profile } from '../../policy/profile.ts';
 import { resolveAws } from '../providers/aws.ts';
 import { resolveGce } from '../providers/gce.ts';
 import { configuredBy, resolveAwsNitroTpm } from '../providers/aws-nitrotpm.ts';
+import { resolveClusterApi } from '../providers/cluster-api.ts';
 import { resolveGceVtpm } from '../providers/gce-vtpm.ts';
 import { resolveTpm } from '../providers/tpm.ts';
 import { resolveX509 } from '../providers/x509.ts';
@@ -143,31 +144,9 @@ export function resolveAttestation(
     ...(attestation?.gce === undefined ? {} : { gce: resolveGce(attestation.gce, here('gce')) }),
     ...(gceVtpm === undefined ? {} : { 'gce-vtpm': resolveGceVtpm(gceVtpm, here('gce-vtpm')) }),
     retireTerminated: attestation?.retireTerminated ?? true,
-    ...resolveClusterApi(cluster, attestation, profiles, here),
+    ...resolveClusterApi(cluster, attestation, profiles.values(), here),
     addressRanges: resolveRanges(attestation?.addressRanges ?? [], here('addressRanges')),
   };
-}
-
-/** `at`: the key `attestation` of the cluster. */
-function resolveClusterApi(
-  name: string,
-  attestation: ClusterInput['attestation'],
-  profiles: ReadonlyMap<string, Profile>,
-  at: Place,
-): { readonly clusterApi?: ClusterReference } {
-  const { machines, clusterApi } = attestation ?? {};
-  if (machines === undefined) {
-    // A reviewer would take the section for a restriction that is in force.
-    if (clusterApi !== undefined) at('clusterApi').error('has no effect without machines: clusterApi');
-    return {};
-  }
-  for (const { signerName, kind, attestation: wanted } of profiles.values())
-    // The Machine of a joining node has no nodeRef yet, so without a provider ID the relay cannot find it.
-    if (kind === 'kube-apiserver-client-kubelet' && wanted?.providers.includes('gce-vtpm') === true)
-      at('machines').error(
-        `cannot be had with gce-vtpm (${signerName}): the requests of gke-exec-auth-plugin name no provider ID`,
-      );
-  return { clusterApi: { cluster: clusterApi?.cluster ?? name, namespace: clusterApi?.namespace ?? 'default' } };
 }
 
 /**
@@ -224,24 +203,6 @@ export function checkApproval(
     if (!approved && attestation?.subjectAccessReview === true)
       at('profiles', signerName, 'attestation', 'subjectAccessReview').error(
         'is asked by the relay where it approves, and the approval of this signer is manual',
-      );
-  }
-}
-
-/** Two clusters with one Cluster object would each admit the machines of the other. `at`: the map of clusters. */
-export function checkClusterObjects(
-  clusters: ReadonlyMap<string, { readonly attestation?: ClusterAttestation }>,
-  at: Place,
-): void {
-  const seen = new Map<string, string>();
-  for (const [cluster, { attestation }] of clusters) {
-    if (attestation?.clusterApi === undefined) continue;
-    const object = `${attestation.clusterApi.namespace}/${attestation.clusterApi.cluster}`;
-    const other = seen.get(object);
-    if (other === undefined) seen.set(object, cluster);
-    else
-      at(cluster, 'attestation', 'clusterApi').warning(
-        `is the Cluster object ${object}, as for cluster ${other}: right only if they have different management clusters`,
       );
   }
 }

@@ -4,8 +4,9 @@
  */
 import { z } from 'zod';
 import { providerNames } from '../../policy/signer-names.ts';
-import { flag, label, matching, texts } from '../fields/values.ts';
+import { flag, matching, texts } from '../fields/values.ts';
 import { awsKeys } from '../providers/aws-keys.ts';
+import { clusterApiKeys, machineObjects } from '../providers/cluster-api.ts';
 import { gceKeys } from '../providers/gce.ts';
 import { gceVtpmKeys } from '../providers/gce-vtpm.ts';
 import { tpmKeys } from '../providers/tpm.ts';
@@ -75,17 +76,6 @@ export const profileAttestation = z.strictObject({
   ),
 });
 
-/** The Cluster object of Cluster API whose Machines may join. */
-const clusterApi = z.strictObject({
-  cluster: matching(
-    /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/,
-    'must be the name of a Cluster object: at most 63 lower-case letters, digits, hyphens and dots',
-  )
-    .exactOptional()
-    .describe('Name of the Cluster object. Default: the name of this cluster.'),
-  namespace: label.default('default').describe('Namespace of the Cluster object and its Machines.'),
-});
-
 /** The key `attestation` of a cluster. */
 export const clusterAttestation = z.strictObject({
   audience: matching(/^[!-~]{1,253}$/, 'must be 1 to 253 printable ASCII characters without blanks')
@@ -116,13 +106,8 @@ export const clusterAttestation = z.strictObject({
     true,
     'Whether attest retires machines that EC2 reports as terminated twice, every 10 minutes and when a caller reports a removed node. A retired machine loses its node name after one hour, and gets no certificate from then on.',
   ),
-  machines: z
-    .enum(['clusterApi'])
-    .exactOptional()
-    .describe(
-      'Objects that must stand behind each machine, besides its evidence. `clusterApi`: a Machine or MachinePool of Cluster API, which the relay looks up. Default: none. See docs/cluster-api.md.',
-    ),
-  clusterApi: clusterApi
+  machines: machineObjects,
+  clusterApi: clusterApiKeys
     .exactOptional()
     .describe('The Cluster object whose Machines may join. With `machines: clusterApi` only.'),
   addressRanges: texts

@@ -42,6 +42,8 @@ export interface NullPlatform {
 
 export interface NullOptions {
   readonly name?: string;
+  /** The name that its identities begin with, as both providers of EC2 have one. By default its own. */
+  readonly platform?: string;
   readonly secure?: boolean;
   readonly allowRestart?: boolean;
   /** Machines must be on the operator's list. */
@@ -79,7 +81,7 @@ const challengeMilliseconds = 120_000;
 const secretOf = (challenge: string): string => createHash('sha256').update(`secret of ${challenge}`).digest('hex');
 
 export function createNullPlatform(options: NullOptions = {}): NullPlatform {
-  const { name = 'null', secure = true, allowRestart = false, listed = false, tpm = false } = options;
+  const { name = 'null', platform = name, secure = true, allowRestart = false, listed = false, tpm = false } = options;
   const machines = new Map<string, NullMachine>();
   let asked = 0;
   let challenges = 0;
@@ -90,8 +92,8 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
     if (machine?.down !== undefined) throw machine.down;
     if (machine === undefined || machine.state !== undefined) return undefined;
     return {
-      identity: machine.identity ?? `${name}#${id}`,
-      providerId: `${name}:///${id}`,
+      identity: machine.identity ?? `${platform}#${id}`,
+      providerId: `${platform}:///${id}`,
       nodeNames: machine.nodeNames,
       addresses: machine.addresses ?? [],
       dnsNames: machine.dnsNames ?? [],
@@ -134,12 +136,12 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
         return failure([violation('AttestationInvalid', 'the challenge is not answered, or too late')]);
       const spent = { expiresAt: expiresAt ?? now + 3_600_000 };
       return success({
-        identity: `${name}#${id}`,
+        identity: `${platform}#${id}`,
         once: [
           ...(proof === undefined ? [] : [{ kind: 'null', id: proof, ...spent }]),
           ...(answer === undefined ? [] : [{ kind: 'challenge', id: answer.challenge, ...spent }]),
         ],
-        machines: listed ? [`${name}#${id}`] : [],
+        machines: listed ? [`${platform}#${id}`] : [],
         async verify() {
           const machine = describe(id);
           if (machine !== undefined)
@@ -149,7 +151,7 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
       });
     },
     async describe(identity) {
-      const id = identity.slice(name.length + 1);
+      const id = identity.slice(platform.length + 1);
       const machine = describe(id);
       const { unwanted, state } = machines.get(id) ?? {};
       if (machine === undefined) return { kind: state ?? 'unknown' };
@@ -158,7 +160,7 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
     async *goneMachines() {
       for (const [id, { state, down }] of machines) {
         if (down !== undefined) throw down;
-        if (state === 'gone') yield `${name}#${id}`;
+        if (state === 'gone') yield `${platform}#${id}`;
       }
     },
   };

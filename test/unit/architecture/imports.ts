@@ -84,6 +84,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'core/configuration/schema/kubeadm.ts': ['zod'],
   'core/configuration/fields/values.ts': ['zod'],
   'core/configuration/providers/aws-keys.ts': ['zod'],
+  'core/configuration/providers/cluster-api.ts': ['zod'],
   'core/configuration/providers/tpm.ts': ['zod'],
   'core/configuration/providers/x509.ts': ['zod'],
   'core/configuration/providers/gce-vtpm.ts': ['zod'],

@@ -57,7 +57,10 @@ export const rooms: readonly Room[] = [
   { path: 'core/configuration/resolve', purpose: 'defaults filled in, values checked against each other' },
   { path: 'core/configuration/model', purpose: 'the resolved configuration: types' },
   { path: 'core/configuration/schema', purpose: 'the keys of countersign.yaml' },
-  { path: 'core/configuration/providers', purpose: 'the keys of each attestation provider, and what they mean' },
+  {
+    path: 'core/configuration/providers',
+    purpose: 'the keys of each attestation provider and of Cluster API, and what they mean',
+  },
   { path: 'core/configuration/fields', purpose: 'values that several keys share, and the place of a problem' },
   { path: 'core/policy', purpose: 'what each signer permits: profiles and their rules' },
   { path: 'core/kubernetes', purpose: 'Kubernetes objects, decoded and checked' },

@@ -155,6 +155,16 @@ describe('of signers with attestation', () => {
     expect(text).toContain(expected);
   });
 
+  test('the Machine that must stand behind the machine, if one must', () => {
+    expect(attested).not.toContain('Machine');
+    const prod = clusters.get('prod');
+    if (prod?.attestation === undefined) throw new Error('the example attests nothing');
+    const clusterApi = { cluster: 'prod-1', namespace: 'fleet' };
+    const text = signerDocuments({ ...prod, attestation: { ...prod.attestation, clusterApi } });
+    expect(text).toContain('A Machine or MachinePool of Cluster `fleet/prod-1` must stand behind the machine.');
+    expect(text).toContain('`Revoked`, `Machine…`, `AttestorNotAuthorized`.');
+  });
+
   test('no in-tree code where no in-tree signer would answer', () => {
     expect(attested).not.toContain('SignerValidationFailure');
   });

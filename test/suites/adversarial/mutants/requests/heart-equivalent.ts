@@ -43,6 +43,13 @@ export const equivalent: readonly Equivalent[] = [
     because: 'an admission has no observation; the type does not say so',
   },
   {
+    file: 'core/attest.ts',
+    without: "admission.kind === 'refused'",
+    check:
+      "if (admission.kind === 'refused' && admission.transient === true) return answer(verdict, question.wanted.mode, false);",
+    because: 'only a refusal is transient; the type checker wants the check',
+  },
+  {
     file: 'core/attestation/second-look.ts',
     without: 'mark !== undefined',
     because:

@@ -128,6 +128,21 @@ describe.each(Object.entries(missing))('%s', (_, [context, code, message]) => {
   );
 });
 
+test('with evidence its own provider must be authorized, without evidence the one that registered the machine', async () => {
+  const providers = ['null', 'other'];
+  const world = await start({ others: [{ name: 'other', platform: 'null' }], attestation: { providers } });
+  for (const [id, machine] of world.platform.machines) world.others[0]?.machines.set(id, machine);
+  expect(said(await world.attest(requestOf(client), contextOf()))).toBe('approve');
+  const ask = async (asked: Asked, ...authorizedAttestors: readonly string[]): Promise<string> =>
+    said(await world.attest(requestOf(asked), ofCluster({ deleting: false, authorizedAttestors })));
+  const proved = { ...provedServing, version: 'other/v1' };
+  expect([await ask(proved, 'null'), await ask(proved, 'other')]).toEqual(['AttestorNotAuthorized', 'approve']);
+  expect([await ask(stockServing, 'null'), await ask(stockServing, 'other')]).toEqual([
+    'approve',
+    'AttestorNotAuthorized',
+  ]);
+});
+
 describe('what is admitted', () => {
   test.each<[string, AttestContext]>([
     ['a Machine without a nodeRef', contextOf()],
@@ -144,12 +159,26 @@ describe('what is admitted', () => {
     for (const [, asked] of certificates) expect(said(await world.attest(requestOf(asked), context))).toBe('approve');
   });
 
-  test('without `machines` nothing of this is asked for', async () => {
+  test('without `machines` nothing of this is asked for, and a context narrows nothing', async () => {
     const world = await createWorld();
     open.push(world);
-    world.platform.machines.set('m1', { nodeNames: ['node-1'] });
-    expect(said(await world.attest(requestOf(client), objects({ deleting: true })))).toBe('approve');
+    world.platform.machines.set('m1', { nodeNames: ['node-1'], addresses: ['10.0.0.1'] });
+    const context = objects({ deleting: true, providerId: 'null:///m2', addresses: ['10.0.0.2'] });
+    for (const asked of [client, stockServing])
+      expect(said(await world.attest(requestOf(asked), context))).toBe('approve');
   });
+});
+
+test('the message says by what no Machine was found', async () => {
+  const world = await start();
+  const messages = async (asked: Asked): Promise<unknown> =>
+    world
+      .attest(requestOf(asked), contextOf([]))
+      .then((outcome) => ('violations' in outcome ? outcome.violations : []));
+  const none = 'no Machine and no MachinePool of Cluster API has';
+  expect(await messages(client)).toMatchObject([{ message: `${none} provider ID "null:///m1": wait, or create one` }]);
+  await world.attest(requestOf(client), contextOf());
+  expect(await messages(stockServing)).toMatchObject([{ message: `${none} node "node-1": wait, or create one` }]);
 });
 
 describe('the objects add nothing', () => {
