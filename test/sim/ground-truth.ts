@@ -51,6 +51,8 @@ export interface MachineFacts {
   readonly dnsNames: readonly string[];
   /** When it was started, and started anew; virtual. */
   readonly starts: number[];
+  /** Its Machine object belongs to another cluster. */
+  foreign?: boolean;
   /** Until when it was there; undefined = it is. */
   gone?: number;
 }

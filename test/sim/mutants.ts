@@ -6,7 +6,7 @@ import type { Change } from '../harness/mutants/mutant.ts';
 
 /** By subject; `breaks` names one on the command line (`--mutant`). */
 export const mutants: Readonly<
-  Record<'profile' | 'ledger' | 'first use' | 'retirement' | 'audit' | 'relay', readonly Change[]>
+  Record<'profile' | 'ledger' | 'first use' | 'retirement' | 'machine objects' | 'audit' | 'relay', readonly Change[]>
 > = {
   profile: [
     ...changesOf(
@@ -173,20 +173,56 @@ export const mutants: Readonly<
       ['the name of a retired machine is free at once', 'at + nameGrace;', 'at;'],
       ['the name of a retired machine is never free', 'at + nameGrace;', 'at + 1_000 * nameGrace;'],
     ),
-    ...changesOf('core/attestation/first-use.ts', [
-      'a retired machine renews',
-      "    case 'retired':\n      return refuse(machineRetired);\n    case 'active':\n",
-      "    case 'retired':\n    case 'active':\n",
-    ]),
     ...changesOf('core/attestation/check-verdict.ts', [
       'a retired machine is signed for',
       "if (record.state !== 'active')\n    return violation(",
       "if (record.state === 'active' && record.rev < 1)\n    return violation(",
     ]),
-    ...changesOf('test/sim/ports/attestations.ts', [
-      'a machine whose name is free again still holds it',
-      'const holder = nameHolder(nodeName, retire === undefined ? now : undefined);',
-      'const holder = nameHolder(nodeName);',
+    ...changesOf(
+      'test/sim/ports/attestations.ts',
+      [
+        'a machine whose name is free again still holds it',
+        'const holder = nameHolder(nodeName, retire === undefined ? now : undefined);',
+        'const holder = nameHolder(nodeName);',
+      ],
+      [
+        'the name of a retired machine cannot be taken over',
+        'if (retire !== undefined && retired?.state !== retire.state) return false;',
+        "if (retire !== undefined && retired?.state !== 'active') return false;",
+      ],
+    ),
+  ],
+  'machine objects': [
+    ...changesOf(
+      'core/attestation/cluster-api/check-objects.ts',
+      [
+        'the name of the Cluster is not compared',
+        'if (namespace !== wanted.namespace || clusterName !== wanted.cluster) {',
+        'if (namespace !== wanted.namespace) {',
+      ],
+      [
+        'the namespace of the Cluster is not compared',
+        'if (namespace !== wanted.namespace || clusterName !== wanted.cluster) {',
+        'if (clusterName !== wanted.cluster) {',
+      ],
+      ['a machine whose object is being deleted is let in', '  if (deleting) return refuse(violation(\'MachineDeleting\', `${object} is being', '  if (false as boolean) return refuse(violation(\'MachineDeleting\', `${object} is being'],
+      ['a machine without bootstrap data is let in', 'if (!bootstrapReady)', 'if (false as boolean)'],
+      ['one of two objects is taken', 'if (others.length > 0) {', 'if (others.length > 8) {'],
+      [
+        'an object of another node is taken',
+        'if (machine.nodeName !== undefined && machine.nodeName !== nodeName) {',
+        'if (machine.nodeName === nodeName && nodeName === \'\') {',
+      ],
+      [
+        'a caller that did not look is believed',
+        "if (context.clusterApi === undefined) return refuse(violation('MachineNotFound', notLookedUp));",
+        'if (context.clusterApi === undefined) return undefined;',
+      ],
+    ),
+    ...changesOf('core/attestation/check-machine.ts', [
+      'an object of another machine is taken',
+      'if (object !== undefined && object.providerId !== machine.providerId) {',
+      'if (object?.providerId === \'\') {',
     ]),
   ],
   audit: [

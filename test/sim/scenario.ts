@@ -52,6 +52,8 @@ export interface Scenario {
   readonly insecure: boolean;
   /** Whether machines have TPMs, whose attestation keys must be activated. */
   readonly tpm: boolean;
+  /** Whether a machine must have a Machine object of Cluster API. */
+  readonly clusterApi: boolean;
   readonly signerNames: readonly string[];
   /** In order, the first one from the beginning. */
   readonly epochs: readonly [InForce, ...InForce[]];
@@ -62,6 +64,8 @@ export interface Scenario {
   readonly words: string;
 }
 
+/** The Cluster object whose machines may join. */
+export const clusterReference = { cluster: 'demo', namespace: 'default' } as const;
 export const caNames = ['ca', 'ca-2'] as const;
 /** Operator's ranges: an address there is whose it is first. */
 export const rangePrefix = '10.9.0.';
@@ -86,6 +90,8 @@ export function createScenario(random: Random, until: number): Scenario {
   const disabledAt = random.chance(0.7) ? replacedAt - random.between(1_000, 20_000) : Infinity;
 
   const tpm = random.chance(0.35);
+  // Only a relay that approves looks for Machine objects.
+  const clusterApi = approver && !insecure && random.stream('objects').chance(0.45);
   const signerNames = [
     nodeSigner,
     servingSigner,
@@ -114,7 +120,7 @@ export function createScenario(random: Random, until: number): Scenario {
     const caOf = (signerName: string): string =>
       from >= (slow.has(signerName) ? followedAt : replacedAt) && from < backAt ? 'ca-2' : 'ca';
     const cas = new Map(signerNames.map((signerName) => [signerName, caOf(signerName)]));
-    return { from, cas, demands, cluster: clusterOf(demands, cas, freshKeys) };
+    return { from, cas, demands, cluster: clusterOf(demands, cas, { freshKeys, clusterApi }) };
   }
   const changes = [enforcedAt, replacedAt, followedAt, backAt].filter((time) => time < until).toSorted((a, b) => a - b);
   const epochs: [InForce, ...InForce[]] = [inForce(0), ...changes.map(inForce)];
@@ -127,6 +133,7 @@ export function createScenario(random: Random, until: number): Scenario {
     allowRestart,
     insecure,
     tpm,
+    clusterApi,
     signerNames,
     epochs,
     disabled: (ca, time) => ca === 'ca' && time >= disabledAt,
@@ -140,6 +147,7 @@ export function createScenario(random: Random, until: number): Scenario {
       ...(allowRestart ? ['restarts allowed'] : []),
       ...(insecure ? ['an insecure signer'] : []),
       ...(tpm ? ['TPMs'] : []),
+      ...(clusterApi ? ['Machine objects'] : []),
       ...(servingAudited ? ['serving audited'] : []),
       ...(review ? ['reviews'] : []),
     ].join(', '),
@@ -149,7 +157,7 @@ export function createScenario(random: Random, until: number): Scenario {
 function clusterOf(
   demands: ReadonlyMap<string, Demand>,
   caOf: ReadonlyMap<string, string>,
-  freshKeys: boolean,
+  { freshKeys, clusterApi }: { readonly freshKeys: boolean; readonly clusterApi: boolean },
 ): ClusterConfiguration {
   const cluster = defaultCluster('demo', { maxTtlSeconds: 86_400, ca: caNames[0] });
   const second = defaultCluster('demo', { ca: caNames[1] });
@@ -170,7 +178,12 @@ function clusterOf(
       ...fresh,
     });
   }
-  const attestation: ClusterAttestation = { audience: 'account/region/demo', retireTerminated: true, addressRanges };
+  const attestation: ClusterAttestation = {
+    audience: 'account/region/demo',
+    retireTerminated: true,
+    addressRanges,
+    ...(clusterApi ? { clusterApi: clusterReference } : {}),
+  };
   for (const [signerName, profile] of profiles) {
     const ca = caOf.get(signerName);
     if (ca !== undefined) profiles.set(signerName, { ...profile, ca });

@@ -11,8 +11,10 @@ import { caNames, createScenario } from './scenario.ts';
 import type { InForce } from './scenario.ts';
 import { createOracle } from './oracle/oracle.ts';
 import { createSimulatedLedger } from './ports/ledger.ts';
+import { createMachineObjects } from './ports/machine-objects.ts';
 import { createMaintenance } from './ports/maintenance.ts';
 import { settleMachines } from './actors/machines.ts';
+import { settleClusterApi } from './actors/cluster-api.ts';
 import { settleFleet } from './actors/fleet.ts';
 import { settleOperator } from './actors/operator.ts';
 import { settleOwnSigner } from './actors/own-signer.ts';
@@ -72,6 +74,7 @@ export async function simulate(
 
   const ledger = createSimulatedLedger();
   const attestations = createSimulatedAttestations();
+  const objects = scenario.clusterApi ? createMachineObjects(runtime, random.stream('objects')) : undefined;
   const platform = createNullPlatform({
     allowRestart: scenario.allowRestart,
     listed: scenario.listed,
@@ -89,6 +92,7 @@ export async function simulate(
     truths,
     facts,
     requests: () => requests,
+    objects,
   });
   const choice = random.stream('choices');
   const requests: SimulatedRequests = createRequests(runtime, oracle, authorizer.permits, choice.pick([2, 3, 500]));
@@ -104,6 +108,7 @@ export async function simulate(
     requests,
     connect,
     scenario,
+    objects,
     options: {
       concurrency: choice.pick([1, 2, 8]),
       inFlightPerRequester: choice.pick([1, 4, 24]),
@@ -122,8 +127,9 @@ export async function simulate(
     truths,
     facts,
   });
-  const machines = settleMachines(life('machines'));
-  const maintenance = createMaintenance(runtime, functions);
+  const controllers = settleClusterApi(life('management cluster'), objects);
+  const machines = settleMachines(life('machines'), controllers);
+  const maintenance = { ...createMaintenance(runtime, functions), controllers };
   const waiting = fleet === undefined ? () => [] : settleFleet(life('fleet'), fleet, maintenance).waiting;
   startUsers(life('people'));
   settleOwnSigner(life('own signer'));
@@ -146,10 +152,10 @@ export async function simulate(
     if (over !== undefined && now - over > afterwardsMilliseconds) break;
     if (now - endsAt > quietMilliseconds || steps > mostSteps) runtime.fail(`does not end: ${open.join('; ')}`);
   }
-  const objects = requests.objects();
-  const issued = objects.filter(({ status }) => status['certificate'] !== undefined).length;
-  const failed = objects.filter(({ status }) => JSON.stringify(status).includes('"Failed"')).length;
-  runtime.tell(() => `the end: ${issued} issued, ${failed} failed, of ${objects.length}`);
+  const all = requests.objects();
+  const issued = all.filter(({ status }) => status['certificate'] !== undefined).length;
+  const failed = all.filter(({ status }) => JSON.stringify(status).includes('"Failed"')).length;
+  runtime.tell(() => `the end: ${issued} issued, ${failed} failed, of ${all.length}`);
   const { failure, lines } = runtime;
   return {
     seed,

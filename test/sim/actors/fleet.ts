@@ -5,6 +5,7 @@
 import type { FleetPlan, PlannedMachine } from '../fleet-plan.ts';
 import type { Maintenance } from '../ports/maintenance.ts';
 import { types } from '../ports/stored.ts';
+import type { MachineControllers } from './cluster-api.ts';
 import { createMachineActs, reportedMilliseconds } from './machine.ts';
 import type { Machine } from './machine.ts';
 import { nodes } from './simulated-cluster.ts';
@@ -15,17 +16,19 @@ const firstKey = 50;
 /** Within this time a machine has joined, from when it may and no first faults happen any more. */
 export const joinMilliseconds = 3_600_000;
 
+export type FleetPorts = Maintenance & { readonly controllers: MachineControllers };
+
 export interface Fleet {
   /** Machines that have to join and have not yet. */
   readonly waiting: () => readonly string[];
 }
 
-export function settleFleet(life: Life, plan: FleetPlan, { retire, look }: Maintenance): Fleet {
+export function settleFleet(life: Life, plan: FleetPlan, { retire, look, controllers }: FleetPorts): Fleet {
   const { runtime, scenario, random, at, oracle } = life;
   const { timeline } = runtime;
   let keys = firstKey;
   let listings = 0;
-  const acts = createMachineActs(life, { series: 3, nextKey: () => keys++ });
+  const acts = createMachineActs(life, { series: 3, nextKey: () => keys++, controllers });
   const started = new Map<string, { readonly machine: Machine; readonly deadline: number }>();
   const after = (milliseconds: number, run: () => void): void => at(timeline.now() + milliseconds, run);
 

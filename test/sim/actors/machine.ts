@@ -1,6 +1,7 @@
 /** What a machine does: it joins, loses answers, renews, serves, is stopped and started, and ends. */
 import { nodeSigner, provenServingSigner, reservedAddress, rangePrefix, servingSigner } from '../scenario.ts';
 import type { NullAnswer, NullDevice } from '../../harness/attestation/null-provider.ts';
+import type { MachineControllers } from './cluster-api.ts';
 import type { MachineFacts } from '../ground-truth.ts';
 import { keyOf, nodeRequest } from './requests.ts';
 import type { SentEvidence } from './requests.ts';
@@ -38,6 +39,7 @@ export interface MachineOptions {
   readonly series: number;
   /** Of their keys, in the pool. */
   readonly nextKey: () => number;
+  readonly controllers: MachineControllers;
 }
 
 export interface MachineActs {
@@ -59,7 +61,7 @@ export interface MachineActs {
   readonly isNode: (machine: Machine) => boolean;
 }
 
-export function createMachineActs(life: Life, { series, nextKey }: MachineOptions): MachineActs {
+export function createMachineActs(life: Life, { series, nextKey, controllers }: MachineOptions): MachineActs {
   const { runtime, scenario, platform, random, at } = life;
   const { timeline } = runtime;
   const all: Machine[] = [];
@@ -83,6 +85,7 @@ export function createMachineActs(life: Life, { series, nextKey }: MachineOption
     all.push(machine);
     runtime.tell(() => `machine ${id} starts and is to be ${node}`);
     boot(machine);
+    controllers.started(machine, () => isNode(machine));
     return machine;
   }
 
@@ -236,6 +239,7 @@ export function createMachineActs(life: Life, { series, nextKey }: MachineOption
     runtime.tell(() => `machine ${id} is terminated`);
     platform.machines.set(id, { nodeNames: [node], state: 'gone' });
     facts.gone = timeline.now();
+    controllers.ended(machine);
     at(timeline.now() + reportedMilliseconds, () => platform.machines.delete(id));
   }
 

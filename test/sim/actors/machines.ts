@@ -1,5 +1,6 @@
 /** Machines: some share a name, a copied disk or an address; they end, and others take their place. */
 import { insecureSigner, servingSigner } from '../scenario.ts';
+import type { MachineControllers } from './cluster-api.ts';
 import { createMachineActs } from './machine.ts';
 import type { Machine, MachineActs } from './machine.ts';
 import { keyOf, nodeRequest } from './requests.ts';
@@ -11,11 +12,11 @@ const machineKeys = 24;
 
 export type Machines = Pick<MachineActs, 'all' | 'proof'>;
 
-export function settleMachines(life: Life): Machines {
+export function settleMachines(life: Life, controllers: MachineControllers): Machines {
   const { scenario, random, at, soon, sometime } = life;
   let keys = 0;
   const nextKey = (): number => keys++ % machineKeys;
-  const acts = createMachineActs(life, { series: 1, nextKey });
+  const acts = createMachineActs(life, { series: 1, nextKey, controllers });
   const { all, join, renew, serve, restart } = acts;
 
   function start(id: string, node: string): void {

@@ -9,6 +9,7 @@ import { createRelay } from '../../../lambdas/watch-relay/relay.ts';
 import type { Connect } from '../ports/endpoint.ts';
 import { policiesOf } from '../scenario.ts';
 import type { Scenario } from '../scenario.ts';
+import type { MachineObjects } from '../ports/machine-objects.ts';
 import type { SimulatedRequests } from '../ports/request-api.ts';
 import { call } from '../call.ts';
 import type { PortCall } from '../call.ts';
@@ -21,10 +22,12 @@ export interface RelayCluster {
   readonly requests: SimulatedRequests;
   readonly connect: Connect;
   readonly scenario: Scenario;
+  /** Undefined where machines need no Machine object. */
+  readonly objects: MachineObjects | undefined;
   readonly options: Omit<RelayOptions, 'identity' | 'policies' | 'signerNames'>;
 }
 
-export function startRelays({ runtime, requests, connect, scenario, options }: RelayCluster): void {
+export function startRelays({ runtime, requests, connect, scenario, objects, options }: RelayCluster): void {
   const { timeline } = runtime;
   const random = runtime.random.stream('relays');
   const leases = createLease(runtime);
@@ -36,9 +39,13 @@ export function startRelays({ runtime, requests, connect, scenario, options }: R
       const { name } = object['metadata'] as { readonly name: string };
       runtime.fail(`${process.name} posts ${name}, which has ${bytesOf(object)} bytes`);
     };
+    const findObjects = objects?.connect(process);
     return {
       sign: (object, signal) => (look(object), endpoint.sign(object, signal)),
-      attest: (object, context, signal) => (look(object), endpoint.attest(object, context, signal)),
+      attest: (object, context, signal) => (
+        look(object),
+        endpoint.attest(object, findObjects?.(object) ?? context, signal)
+      ),
     };
   }
 

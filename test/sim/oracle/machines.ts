@@ -3,6 +3,7 @@ import type { Claim, DeviceState, IdentityRecord } from '../../../core/ports/att
 import { secondLookAfter } from '../../../core/attestation/second-look.ts';
 import { latestMilliseconds } from '../call.ts';
 import { epoch } from '../runtime.ts';
+import { createObjectOracle } from './machine-objects.ts';
 import { createRetirementOracle } from './retirement.ts';
 import type { Invocation } from '../ports/function-ports.ts';
 import { insecureSigner, rangePrefix, reservedAddress, servingSigners } from '../scenario.ts';
@@ -32,6 +33,7 @@ export interface MachineOracle {
 export function createMachineOracle(bench: Bench): MachineOracle {
   const { runtime, scenario, attestations, truths, facts, broken, label } = bench;
   const retirement = createRetirementOracle(bench);
+  const objects = createObjectOracle(bench);
   /** When a registration ended: by identity and when it began. */
   const endings = new Map<string, number>();
   let active = new Map<string, IdentityRecord>();
@@ -92,6 +94,7 @@ export function createMachineOracle(bench: Bench): MachineOracle {
       return broken(`${truth.what}: let in, and it was not on the list`);
     if (retire !== undefined) checkRetired(retire, record);
     retirement.claimed(claim);
+    objects.claimed(truth, record);
     if (scenario.tpm && truth.evidence) checkDevice(truth, identity);
     countClaim(truth, identity, retire, newAddresses);
     const look = looks.get(record.identity);

@@ -15,6 +15,7 @@ import type { LockOracle } from './locks.ts';
 import { createMachineOracle } from './machines.ts';
 import type { SimulatedLedger } from '../ports/ledger.ts';
 import { types } from '../ports/stored.ts';
+import type { MachineObjects } from '../ports/machine-objects.ts';
 import type { RequestEvents, SimulatedRequests } from '../ports/request-api.ts';
 import type { SimulatedAuthorities } from '../actors/requests.ts';
 import type { Process, Runtime } from '../runtime.ts';
@@ -29,6 +30,8 @@ export interface Judged {
   readonly truths: ReadonlyMap<string, GroundTruth>;
   readonly facts: ReadonlyMap<string, MachineFacts>;
   readonly requests: () => SimulatedRequests;
+  /** Undefined where machines need no Machine object. */
+  readonly objects: MachineObjects | undefined;
 }
 
 export interface Oracle extends FunctionEvents, RequestEvents {
@@ -62,6 +65,13 @@ const proofCodes: ReadonlySet<string> = new Set([
   'TofuNodeMismatch',
   'TofuNodeTaken',
   'Revoked',
+  'MachineNotFound',
+  'MachineNotReady',
+  'MachineAmbiguous',
+  'MachineDeleting',
+  'MachineOfOtherCluster',
+  'MachineMismatch',
+  'AttestorNotAuthorized',
   'NameNotOwned',
 ]);
 
@@ -116,6 +126,8 @@ export function createOracle(judged: Judged): Oracle {
     const waits =
       attestations.identities.get(truth.machine ?? '')?.restart !== undefined ||
       attestations.identities.get(holder)?.unknownSince !== undefined;
+    // For a Machine object that is only late, nothing is recorded.
+    if (scenario.clusterApi) return;
     if (demand !== undefined && process.failures === 0 && !waits && stored?.violations === undefined)
       broken(`${process.name} lets ${truth.what} pass, and keeps no note of what it would have refused`);
   }

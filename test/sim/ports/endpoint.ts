@@ -1,5 +1,6 @@
 /** The way from a client to the functions: calls that are lost, repeated and answered by a proxy between them. */
 import { interpretAttest, interpretSign } from '../../../adapters/signing-api/answers.ts';
+import { encodeContext } from '../../../adapters/signing-api/context.ts';
 import type { WholeAnswer } from '../../../adapters/http/exchange.ts';
 import { ThrottledError } from '../../../core/ports/errors.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
@@ -56,7 +57,8 @@ export function createEndpoint(runtime: Runtime, invoke: Invoke): Connect {
   return (client) => ({
     sign: async (object, signal) => interpretSign(await post(client, 'sign', object, object, signal)),
     attest: async (object, context, signal) => {
-      const body = { request: object, ...(context === undefined ? {} : { context }) };
+      const encoded = encodeContext(context);
+      const body = { request: object, ...(encoded === undefined ? {} : { context: encoded }) };
       return interpretAttest(await post(client, 'attest', object, body, signal));
     },
   });
