@@ -33,7 +33,12 @@ export function tokenAuthorizer(subject: string, cluster = 'demo'): object {
 }
 
 /** The POST of a client to `/v1/clusters/<cluster>/<operation>`, as API Gateway's payload format 2.0 has it, without a caller. */
-export function postedEvent(cluster: string, operation: 'sign' | 'attest', body: unknown, query = ''): HttpEvent {
+export function postedEvent(
+  cluster: string,
+  operation: 'sign' | 'attest' | 'attest/look',
+  body: unknown,
+  query = '',
+): HttpEvent {
   const path = `/v1/clusters/${cluster}/${operation}`;
   return {
     version: '2.0',

@@ -4,13 +4,21 @@
  */
 import type { ClusterObject, MachineObject } from '../../../core/ports/signing-endpoint.ts';
 import type { MachineObjects } from '../ports/machine-objects.ts';
+import { staleMilliseconds } from '../ports/machine-objects.ts';
 import { clusterReference } from '../scenario.ts';
 import type { Machine } from './machine.ts';
 import { nodes } from './simulated-cluster.ts';
 import type { Life } from './simulated-cluster.ts';
 
+/** What controllers see a machine do, and can have it do. */
+export interface MachineAnswers {
+  readonly isNode: () => boolean;
+  /** It asks for any certificate. */
+  readonly ask: () => void;
+}
+
 export interface MachineControllers {
-  readonly started: (machine: Machine, isNode: () => boolean) => void;
+  readonly started: (machine: Machine, acts: MachineAnswers) => void;
   readonly ended: (machine: Machine) => void;
 }
 
@@ -22,6 +30,7 @@ export function settleClusterApi(life: Life, objects: MachineObjects | undefined
   const { set, setCluster, find } = objects;
   /** Objects as their controllers want them, of machines that run. */
   const wanted = new Map<string, MachineObject>();
+  const asks = new Map<string, () => void>();
   const after = (milliseconds: number, run: () => void): void => at(timeline.now() + milliseconds, run);
   const tell = (what: string): void => runtime.tell(() => `management cluster: ${what}`);
 
@@ -38,7 +47,8 @@ export function settleClusterApi(life: Life, objects: MachineObjects | undefined
     write(name);
   }
 
-  function started({ id, node, facts }: Machine, isNode: () => boolean): void {
+  function started({ id, node, facts }: Machine, { isNode, ask }: MachineAnswers): void {
+    asks.set(id, ask);
     // Names of a fleet are all of this cluster.
     const isForeign = facts.addresses.every((address) => address.startsWith('10.1.')) && random.chance(0.12);
     if (isForeign) facts.foreign = true;
@@ -81,11 +91,11 @@ export function settleClusterApi(life: Life, objects: MachineObjects | undefined
     const names = [...wanted.keys()];
     const name = names[random.below(names.length)];
     const machine = name === undefined ? undefined : find(name);
-    const other = names.find((each) => each !== name) ?? name;
+    const other = names.find((each) => each !== name) ?? 'none';
     if (name !== undefined && machine !== undefined) {
       const [what, state] = random.pick([
-        ['edited', { ...machine, providerId: `null:///${other ?? ''}` }],
-        ['edited', { ...machine, providerId: `null:///${other ?? ''}` }],
+        ['edited', { ...machine, providerId: `null:///${other}` }],
+        ['edited', { ...machine, providerId: `null:///${other}` }],
         ['of another node', { ...machine, nodeName: random.pick(nodes) }],
         ['being deleted', { ...machine, deleting: true }],
         ['without bootstrap data', { ...machine, bootstrapReady: false }],
@@ -94,6 +104,8 @@ export function settleClusterApi(life: Life, objects: MachineObjects | undefined
       runtime.count(`step: objects: ${what}`);
       tell(`${name} is ${what}`);
       set(name, state);
+      // Once no cache is behind any more.
+      after(random.between(staleMilliseconds, 11_000), () => [name, other].forEach((each) => asks.get(each)?.()));
       after(mendedIn(), () => write(name));
     }
     if (random.chance(0.15)) disturbCluster();
@@ -114,7 +126,7 @@ export function settleClusterApi(life: Life, objects: MachineObjects | undefined
 
   /** Faults end before anything else is waited for. */
   function mendedIn(): number {
-    return Math.max(0, Math.min(random.between(1_000, 30_000), runtime.rates.until - timeline.now()));
+    return Math.max(0, Math.min(random.between(5_000, 40_000), runtime.rates.until - timeline.now()));
   }
 
   setCluster({ deleting: false, ...(random.chance(0.5) ? { authorizedAttestors: ['null', 'aws'] } : {}) });

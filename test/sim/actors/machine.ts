@@ -85,7 +85,12 @@ export function createMachineActs(life: Life, { series, nextKey, controllers }: 
     all.push(machine);
     runtime.tell(() => `machine ${id} starts and is to be ${node}`);
     boot(machine);
-    controllers.started(machine, () => isNode(machine));
+    const ask = (): void => {
+      if (!isNode(machine)) join(machine);
+      else if (random.chance(0.5)) renew(machine);
+      else serve(machine);
+    };
+    controllers.started(machine, { isNode: () => isNode(machine), ask });
     return machine;
   }
 

@@ -10,7 +10,6 @@ import type { AttestationProvider } from '../../../core/attestation/evidence/pro
 import type { AttestationStore } from '../../../core/ports/attestation-store.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { CertificateLedger } from '../../../core/ports/certificate-ledger.ts';
-import { retireGone } from '../../../core/attestation/retirement/retire-gone.ts';
 import type { RetirementScope } from '../../../core/attestation/retirement/retire-gone.ts';
 import { createAttestHandler } from '../../../lambdas/attest/handler.ts';
 import type { AttestHandler } from '../../../lambdas/attest/handler.ts';
@@ -80,15 +79,14 @@ export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: 
   }
 
   function retire(scope: RetirementScope): Promise<void> {
-    return run('attest', retirementRun, async (invocation) => {
-      const { store, providers } = attestationOf(invocation);
-      const { now, randomBytes } = common(invocation);
-      const report = await retireGone({ store, providers, now, randomBytes }, scope);
-      const { looked, marked, unmarked, retired, changed, failures } = report;
-      runtime.tell(
-        () =>
-          `${invocation.process.name} looked at ${looked}: ${marked} marked, ${unmarked} unmarked, ${retired.length} retired, ${changed} changed, ${failures.length} failures`,
-      );
+    return run('attest', retirementRun, async (invocation, rules) => {
+      const handler = attestHandler(invocation, rules);
+      const { name } = rules.cluster;
+      const outcome =
+        scope === 'scheduled'
+          ? (await handler.scheduledLook(name)).outcome
+          : (await handler.http(postedEvent(name, 'attest/look', scope))).headers['x-countersign-outcome'];
+      runtime.tell(() => `${invocation.process.name} ends its look at machines: ${outcome ?? ''}`);
     });
   }
 

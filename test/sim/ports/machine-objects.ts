@@ -27,7 +27,7 @@ export interface MachineObjects {
 }
 
 /** How far a cache is behind at most. */
-export const staleMilliseconds = 25_000;
+export const staleMilliseconds = 8_000;
 const usuallyStale = 300;
 
 export function createMachineObjects(runtime: Runtime, random: Random): MachineObjects {
