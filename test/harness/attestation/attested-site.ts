@@ -5,7 +5,7 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { EC2Client } from '@aws-sdk/client-ec2';
-import { ec2Endpoint, endorsementKeyEndpoint } from '../../../adapters/aws/ec2.ts';
+import { ec2Endpoint, ec2Fleet, endorsementKeyEndpoint } from '../../../adapters/aws/ec2.ts';
 import type { ConnectEc2 } from '../../../adapters/aws/ec2.ts';
 import { openEmbeddedAttestations } from '../../../adapters/embedded/attestations.ts';
 import { openEmbeddedLedger } from '../../../adapters/embedded/ledger.ts';
@@ -91,6 +91,7 @@ export async function startAwsPlatform(): Promise<AwsPlatform> {
     ports: {
       sts: stsEndpoint({ endpoint: sts.url }),
       ec2: ec2Endpoint(connect),
+      fleet: ec2Fleet(connect),
       endorsementKeys: endorsementKeyEndpoint(connect),
       regionCertificates: aws.regionCertificates(region),
     },

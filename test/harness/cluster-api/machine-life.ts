@@ -178,18 +178,18 @@ async function createPool(admin: ApiClient, cluster: Owner, name: string): Promi
 
 /** What the kubeadm bootstrap provider writes when the data is there. Returns the name of the Secret. */
 async function createBootstrapData(admin: ApiClient, config: AnyObject, labels: Owner['labels']): Promise<string> {
-  const { name, namespace = '' } = config.metadata;
-  await createObject(admin, {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name, namespace, labels },
-    type: `${core}/secret`,
-    stringData: { format: 'cloud-config', value: '#cloud-config' },
-  });
+  const { name } = config.metadata;
+  const secret = bootstrapData(config);
+  await createObject(admin, { ...secret, metadata: { ...secret.metadata, labels } });
   const conditions = [condition('DataSecretAvailable', 'True', 'Available')];
   const status = { dataSecretName: name, initialization: { dataSecretCreated: true }, conditions };
   await patch(admin, config, { status }, 'status');
   return name;
+}
+
+function bootstrapData({ metadata: { name, namespace = '' } }: AnyObject): AnyObject {
+  const stringData = { format: 'cloud-config', value: '#cloud-config' };
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, type: `${core}/secret`, stringData };
 }
 
 function removal(admin: ApiClient, owner: AnyObject, owned: readonly AnyObject[]) {
@@ -198,7 +198,8 @@ function removal(admin: ApiClient, owner: AnyObject, owned: readonly AnyObject[]
     async gone() {
       await deleteObject(admin, owner);
       await patch(admin, owner, { metadata: { finalizers: [] } });
-      for (const each of owned) await deleteObject(admin, each);
+      const secrets = owned.filter(({ kind }) => kind === 'KubeadmConfig').map(bootstrapData);
+      for (const each of [...owned, ...secrets]) await deleteObject(admin, each);
     },
   };
 }
