@@ -6,7 +6,7 @@ import { table } from './output.ts';
 /** The value for JSON and YAML. Instants are RFC 3339 text, and fields have the names of the table's columns. */
 export function shownRecord(record: IdentityRecord): object {
   const { nodeName: node, identity, state, firstSeen, lastSeen, startedAt, spkiSha256, previousSpkis } = record;
-  const { uses, renewals, providerId, addresses, lastUid, device, rev } = record;
+  const { uses, renewals, providerId, addresses, lastUid, device, rev, retiredAt, nameFreeAt } = record;
   return {
     node,
     identity,
@@ -14,6 +14,8 @@ export function shownRecord(record: IdentityRecord): object {
     since: instantText(firstSeen),
     lastSeen: instantText(lastSeen),
     ...(startedAt === undefined ? {} : { startedAt: instantText(startedAt) }),
+    ...(retiredAt === undefined ? {} : { retiredAt: instantText(retiredAt) }),
+    ...(nameFreeAt === undefined ? {} : { nameFreeAt: instantText(nameFreeAt) }),
     uses,
     renewals,
     providerId,
@@ -60,6 +62,8 @@ export function recordText(record: IdentityRecord): string {
     ['node', printable(nodeName)],
     ['identity', fullText(identity)],
     ['state', state],
+    ...(record.retiredAt === undefined ? [] : [['retired', instantText(record.retiredAt)]]),
+    ...(record.nameFreeAt === undefined ? [] : [['name free from', instantText(record.nameFreeAt)]]),
     ['since', instantText(firstSeen)],
     ['last seen', instantText(lastSeen)],
     ['started', startedAt === undefined ? '-' : instantText(startedAt)],

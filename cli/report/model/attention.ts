@@ -167,7 +167,8 @@ function records({ conflicts, machines, rows = [] }: Known): readonly Attention[
     ),
     ...about(
       unknown.map(({ node }) => node),
-      (amount, one) => `${counted(amount, 'machine')} on record ${one ? 'is' : 'are'} unknown to the platform`,
+      (amount, one) =>
+        `${counted(amount, 'machine')} on record ${one ? 'is' : 'are'} terminated or unknown to the platform`,
       {
         level: 'watch',
         code: 'MachineUnknown',

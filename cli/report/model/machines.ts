@@ -23,7 +23,7 @@ export interface Machines {
   readonly retired: number;
   /** Adopted by an operator, and not used yet. */
   readonly unused: number;
-  /** The platform reported these as unknown at its last look. */
+  /** The platform reported these as terminated or unknown at the last look. */
   readonly unknown: readonly { readonly node: string; readonly machine: string; readonly since: string }[];
   /** Entries of the list of machines that may join. */
   readonly listed: number;

@@ -98,6 +98,29 @@ describe('list', () => {
     expect((await run(['tofu', 'list', '--data', folder.path, '--state', 'revoked'])).code).toBe(2);
   });
 
+  test('of a machine that was terminated: when it was retired, and when its name is free', async () => {
+    const record = recordOf('worker-1', 'a');
+    const folder = await folderWith(record);
+    const audit = {
+      id: '0'.repeat(26),
+      at: now,
+      by: 'attest',
+      action: 'retire',
+      subject: machine('a'),
+      reason: 'gone',
+    } as const;
+    await folder.store.retire(record, { nameFreeAt: now + 3_600_000, audit });
+    const [retiredAt, nameFreeAt] = [now, now + 3_600_000].map((at) =>
+      new Date(at).toISOString().replace('.000Z', 'Z'),
+    );
+    const where = ['--data', folder.path];
+    const json = JSON.parse((await run(['tofu', 'list', ...where, '-o', 'json'])).out) as object[];
+    expect(json).toMatchObject([{ state: 'retired', retiredAt, nameFreeAt }]);
+    const { out } = await run(['tofu', 'show', '--node', 'worker-1', ...where]);
+    expect(out).toContain(`retired         ${retiredAt}`);
+    expect(out).toContain(`name free from  ${nameFreeAt}`);
+  });
+
   test('a name is escaped for the terminal', async () => {
     const { path } = await folderWith(recordOf('\u001b[31mx\n', 'a'));
     const { out } = await run(['tofu', 'list', '--data', path]);
