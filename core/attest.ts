@@ -8,6 +8,7 @@
 import { admit } from './attestation/admission.ts';
 import type { Admission } from './attestation/admission.ts';
 import type { AttestQuestion } from './attestation/attest-question.ts';
+import { objectAnnotations } from './attestation/cluster-api/check-objects.ts';
 import type { AttestationProvider } from './attestation/evidence/provider.ts';
 import { examineEvidence } from './attestation/examine-evidence.ts';
 import type { EvidenceResult } from './attestation/examine-evidence.ts';
@@ -185,6 +186,7 @@ function verdictOf(
     firstKey,
     annotations: {
       ...admission.annotations,
+      ...objectAnnotations(question),
       'countersign.dev/identity': identity,
       ...(evidence.kind === 'evidence' ? { [evidenceAnnotation]: evidence.version } : {}),
     },

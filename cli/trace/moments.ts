@@ -86,7 +86,7 @@ export function verdictMoment({ decidedAt: at, decision, mode, violations, annot
             .join('; ')
             .slice(0, longestText),
         }),
-    ...chosen(annotations, ['countersign.dev/evidence']),
+    ...chosen(annotations, ['countersign.dev/evidence', 'countersign.dev/machine']),
   };
   return { at, source: 'verdict', what: `stored: ${decision}`, details };
 }

@@ -6,7 +6,7 @@
 import type { ClusterReference } from '../../configuration/model/attestation.ts';
 import { violation } from '../../outcome/outcome.ts';
 import type { RefusalCode, Violations } from '../../outcome/outcome.ts';
-import { quoted, quotedList } from '../../outcome/printable-text.ts';
+import { printable, quoted, quotedList } from '../../outcome/printable-text.ts';
 import type { AttestContext, ClusterObject, MachineObject } from '../../ports/signing-endpoint.ts';
 
 /** The part of an AttestQuestion that the objects are compared with. */
@@ -45,6 +45,15 @@ export function objectOf({
   context,
 }: Pick<ObjectsQuestion, 'settings' | 'context'>): MachineObject | undefined {
   return settings.clusterApi === undefined ? undefined : candidates(context.clusterApi?.machines ?? [])[0];
+}
+
+/** Names the object in the approved request, for operators and auditors. */
+export function objectAnnotations(
+  question: Pick<ObjectsQuestion, 'settings' | 'context'>,
+): Readonly<Record<string, string>> {
+  const object = objectOf(question);
+  if (object === undefined) return {};
+  return { 'countersign.dev/machine': `${object.kind} ${printable(object.namespace)}/${printable(object.name)}` };
 }
 
 /** A member of a MachinePool that has a Machine of its own (MachinePool Machines) counts as this Machine. */

@@ -169,6 +169,21 @@ describe('what is admitted', () => {
   });
 });
 
+test.each<[string, AttestContext, string]>([
+  ['a Machine', contextOf(), 'Machine default/demo-md-0-x7k2p'],
+  [
+    'a Machine and its MachinePool',
+    objects({ kind: 'MachinePool', name: 'pool' }, {}),
+    'Machine default/demo-md-0-x7k2p',
+  ],
+  ['a MachinePool', objects({ kind: 'MachinePool', name: 'pool' }), 'MachinePool default/pool'],
+  ['a name that no object can have', objects({ name: 'a\n\u001b[2J' }), 'Machine default/a\\u{a}\\u{1b}[2J'],
+])('an approval names the object: %s', async (_, context, machine) => {
+  const world = await start();
+  const approval = await world.attest(requestOf(client), context);
+  expect(approval).toMatchObject({ kind: 'approve', annotations: { 'countersign.dev/machine': machine } });
+});
+
 test('the message says by what no Machine was found', async () => {
   const world = await start();
   const messages = async (asked: Asked): Promise<unknown> =>
