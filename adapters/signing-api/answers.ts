@@ -28,7 +28,7 @@ export function interpretAttest(answer: WholeAnswer): AttestAnswer {
   });
 }
 
-/** The function answers 202 as soon as it has the names. */
+/** The function answers 202 whatever it found. */
 export function interpretLook(answer: WholeAnswer): LookAnswer {
   if (answer.status === 202) return { kind: 'accepted' };
   const other = interpret<never>(answer, () => mismatch);

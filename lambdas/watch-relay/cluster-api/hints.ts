@@ -13,6 +13,12 @@ const pauseMilliseconds = 2_000;
 /** More names than this wait for the schedule of attest. */
 const capacity = 1_000;
 
+/**
+ * RFC 1123, as the API server checks the names of Nodes. A Machine can name any text in its nodeRef, and attest refuses a call with one
+ * wrong name.
+ */
+const nodeNamePattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
 export type HintResult = 'sent' | 'failed' | 'dropped';
 
 export interface HintPorts {
@@ -65,7 +71,8 @@ export function createHints({ attest, clock, log, count }: HintPorts, signal: Ab
   return {
     add(nodeName) {
       if (closed || waiting.has(nodeName)) return;
-      if (waiting.size >= capacity) return count('dropped', 1);
+      if (waiting.size >= capacity || nodeName.length > 253 || !nodeNamePattern.test(nodeName))
+        return count('dropped', 1);
       waiting.add(nodeName);
       schedule();
     },

@@ -51,6 +51,8 @@ export async function nameSigners(
 ): Promise<void> {
   const { clock, random, log, count } = ports;
   let failures = 0;
+  // The API server answers 500 for fields that the definition does not have, which its operator may count. A later leader tries again.
+  const lacking = new Set<string>();
   while (!stop.aborted) {
     const infrastructure = reference();
     if (infrastructure === undefined) {
@@ -58,10 +60,12 @@ export async function nameSigners(
       continue;
     }
     const { kind, name } = infrastructure;
-    const result = await nameOnce(signers, namespace, infrastructure, ports.objects, stop).catch((error: unknown) => ({
-      kind: 'failed' as const,
-      detail: errorMessage(error),
-    }));
+    const result = await nameOnce(signers, namespace, infrastructure, ports.objects, lacking, stop).catch(
+      (error: unknown) => ({
+        kind: 'failed' as const,
+        detail: errorMessage(error),
+      }),
+    );
     if (stop.aborted) return;
     count(result.kind);
     failures = result.kind === 'failed' ? failures + 1 : 0;
@@ -88,6 +92,8 @@ async function nameOnce(
   namespace: string,
   { group, kind, name }: ObjectReference,
   objects: InfraClusters,
+  /** The definitions, by version, whose status is known not to have the fields. */
+  lacking: Set<string>,
   signal: AbortSignal,
 ): Promise<Round> {
   const found = await objects.find(group, kind, signal);
@@ -99,12 +105,14 @@ async function nameOnce(
   const { uid } = objectOf(read.value['metadata']);
   if (typeof uid !== 'string') return { kind: 'failed', detail: 'the object has no UID' };
   const place = { namespace, name, uid };
-  // Each round tries the status first: a later version of the definition may have the fields.
+  const definition = `${resource.plural}.${group}/${resource.version}`;
+  if (lacking.has(definition)) return annotateOnce(signers, read.value, resource, place, objects, signal);
   const status = withoutAbsent({ [statusFields.client]: signers.client, [statusFields.serving]: signers.serving });
   const written = await objects.applyStatus(resource, place, status, signal);
-  // Written only if it comes back: the API server drops fields that the definition does not have, and answers 200.
+  // Written only if it comes back: a definition without a strict schema lets the API server drop fields and answer 200.
   if (written.ok && inStatus(written.value, signers)) return { kind: 'status' };
   if (!written.ok && !['NotFound', 'Invalid'].includes(written.problem.why)) return refused(written);
+  lacking.add(definition);
   return annotateOnce(signers, read.value, resource, place, objects, signal);
 }
 

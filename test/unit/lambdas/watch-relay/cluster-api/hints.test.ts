@@ -47,6 +47,14 @@ test('no more than 1 000 names wait', async () => {
   expect(counts).toEqual({ sent: 1_000, failed: 0, dropped: 200 });
 });
 
+test('a text that is no name of a Node is not sent: attest would refuse the names beside it', async () => {
+  const { clock, calls, counts, hints } = setUp();
+  for (const name of ['worker.example.com', 'Worker', '-a', 'a..b', 'a b', 'x'.repeat(254)]) hints.add(name);
+  await clock.advance(60_000);
+  expect(calls.map(({ nodeNames }) => nodeNames)).toEqual([['worker.example.com']]);
+  expect(counts).toEqual({ sent: 1, failed: 0, dropped: 5 });
+});
+
 test.each<[string, LookAnswer | Error]>([
   ['an endpoint that is busy', { kind: 'busy' }],
   ['an endpoint that has no such path', { kind: 'unexpected', status: 404, message: '' }],
