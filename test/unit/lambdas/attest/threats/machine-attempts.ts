@@ -1,5 +1,6 @@
 /** By who has a machine and wants another's name, place or addresses, and by who was let in before. */
 import { descriptionLasts } from '../../../../../core/attestation/evidence/last-description.ts';
+import { nameGrace } from '../../../../../core/attestation/retirement/retire-gone.ts';
 import type { AttestationStore, ChangeResult, IdentityRecord } from '../../../../../core/ports/attestation-store.ts';
 import { prove, requestFor, signers } from '../../../../harness/attestation/attested-site.ts';
 import type { AwsPlatform, Proved } from '../../../../harness/attestation/attested-site.ts';
@@ -167,6 +168,15 @@ export const machineAttempts = {
       },
       { attested: 'approve' },
     ),
+    'its machine retired': refused('Revoked', (scene) => letInAnd(scene, retireIt), { attested: 'approve' }),
+    'retired, and renewing under an outdated answer of EC2': refused('Revoked', async (scene) => {
+      await letInAnd(scene, retireIt);
+      return scene.proved(lastOf(scene.platform), { by: 'node' });
+    }),
+    'retired, and serving under an outdated answer of EC2': refused('Revoked', async (scene) => {
+      await letInAnd(scene, retireIt);
+      return requestFor({ signerName: signers.serving, by: 'node', csr: { sans: { dns: ['worker-1'] } } });
+    }),
     'locked, and renewing': refused('Locked', async (scene) => {
       await letInAnd(scene, lockIt);
       return scene.proved(lastOf(scene.platform), { by: 'node' });
@@ -289,6 +299,12 @@ const by = { id: '1', at: 1, by: 'me', reason: 'found out' };
 
 function resetIt({ site }: Scene, record: IdentityRecord): Promise<ChangeResult> {
   return site.register.reset(record, { ...by, action: 'reset', subject: record.identity });
+}
+
+/** As the schedule does when EC2 has reported the machine as terminated twice. */
+function retireIt({ site }: Scene, record: IdentityRecord): Promise<ChangeResult> {
+  const audit = { ...by, action: 'retire', subject: record.identity } as const;
+  return site.store.retire(record, { nameFreeAt: Date.now() + nameGrace, audit });
 }
 
 /** As `countersign lock` does: the node name and the machine, by one lock. */
