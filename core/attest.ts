@@ -146,7 +146,7 @@ async function decideAndRecord(
     // If attest crashes before the write, nothing is stored; if after it, the next delivery finds the verdict.
     if (write.kind === 'written') {
       // A crash here leaves one refusal uncounted.
-      if (admission.kind === 'refused') await ports.store.countRefusal(window);
+      if (admission.kind === 'refused' && admission.uncounted !== true) await ports.store.countRefusal(window);
       return answer(verdict, question.wanted.mode, false);
     }
     if (write.kind === 'verdict') return answerFromVerdict(write.found, digest, question.wanted.mode);

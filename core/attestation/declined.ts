@@ -16,6 +16,8 @@ export interface Refused extends Observed {
   readonly annotations?: Readonly<Record<string, string>>;
   /** Usually over within minutes, and decided before the platform was asked: attest neither stores nor counts it. */
   readonly transient?: true;
+  /** The requester may have many machines that are refused for this reason at once: attest does not count it. */
+  readonly uncounted?: true;
 }
 
 /** Temporary: the same request may be admitted later. */

@@ -7,7 +7,7 @@ import type { AttestQuestion } from './attest-question.ts';
 import { refuse } from './declined.ts';
 import type { Refused } from './declined.ts';
 import { bindingDigest } from './evidence/binding-digest.ts';
-import { decodeEvidence } from './evidence/evidence.ts';
+import { decodeEvidence, evidenceTooOld } from './evidence/evidence.ts';
 import type { SentEvidence } from './evidence/evidence.ts';
 import type { AttestationProvider, Examined, Machine } from './evidence/provider.ts';
 
@@ -57,7 +57,10 @@ export async function examineEvidence(
     pcrs: wanted.pcrs,
     now,
   });
-  if (!examined.ok) return refuse(...examined.problem);
+  if (!examined.ok) {
+    const refused = refuse(...examined.problem);
+    return examined.problem[0] === evidenceTooOld ? { ...refused, uncounted: true } : refused;
+  }
   let asked: Promise<Result<Machine, Violations>> | undefined;
   return {
     kind: 'evidence',

@@ -12,8 +12,12 @@ import { partitionOf } from '../../core/attestation/aws/partition.ts';
 import { evidenceVersions } from '../settings/settings.ts';
 import type { EvidenceQuestion, NodeProviderPort } from './provider.ts';
 
-/** The approver accepts a proof for five minutes, and its clock may be ahead. */
-const staleAfterMilliseconds = 4 * 60_000;
+/**
+ * As long as the approver accepts a proof. If a node gave its request up before, its place in the queue for EC2's quota would be lost,
+ * and EC2 would be asked about a request that no node waits for (docs/internals/scale.md). If the approver's clock is ahead, it refuses
+ * the request, and the node sends the next one at once.
+ */
+const staleAfterMilliseconds = 5 * 60_000;
 
 /**
  * The identity role that every instance has. No principal can assume it, and EC2 names its session after the instance.

@@ -8,6 +8,7 @@ import { violated, violation } from '../../outcome/outcome.ts';
 import type { Violation, Violations } from '../../outcome/outcome.ts';
 import { failure, success } from '../../outcome/result.ts';
 import type { Result } from '../../outcome/result.ts';
+import { evidenceTooOld } from '../evidence/evidence.ts';
 import type { Evidence, Examined, Machine, MachineState } from '../evidence/provider.ts';
 import type { AwsPorts, InstancePlace, StsRequest } from './endpoints.ts';
 import type { AwsEvidence } from './evidence.ts';
@@ -18,7 +19,7 @@ import { instanceOf } from './instance-identity.ts';
 import type { NamedInstance } from './instance-identity.ts';
 import { identityRole, readCaller } from './sts-response.ts';
 import type { Caller } from './sts-response.ts';
-import { rebuildStsRequest, stsSignatureLife } from './sts-token.ts';
+import { rebuildStsRequest, stsSignatureLife, tooOld } from './sts-token.ts';
 
 /** Which instances may join, and how AWS is asked. */
 export interface InstanceRules extends Pick<AwsPorts, 'sts' | 'ec2'> {
@@ -51,7 +52,8 @@ export function examineInstance(
 
   const header = `csr-attest/v1/${clusterName}/${binding(nonce)}`;
   const proof = rebuildStsRequest(sts, { ...instance, header }, now);
-  if (!proof.ok) return invalid(`the STS token ${proof.problem}`);
+  if (!proof.ok)
+    return proof.problem === tooOld ? failure([evidenceTooOld]) : invalid(`the STS token ${proof.problem}`);
   const { signature, signedAt, request } = proof.value;
   let confirmed: Promise<Result<InstancePlace, Violations>> | undefined;
   const confirm = () => (confirmed ??= confirmCaller(rules, instance, request));

@@ -39,6 +39,9 @@ const prefix = 'k8s-aws-v1.';
 /** Tokens of instances have about 1 300 characters; AWS may make them longer. */
 const maxTokenLength = 8192;
 
+/** The problem of a token that waited too long. */
+export const tooOld = 'was signed more than 5 minutes ago';
+
 /**
  * The permitted parameters, each exactly once, in exactly this letter case (STS ignores case, CVE-2022-2385). The patterns
  * match the raw text: unusual percent-encoding is refused, because parsers read it differently.
@@ -79,7 +82,7 @@ export function rebuildStsRequest(token: string, expected: StsExpectation, now: 
 
   const signedAt = readDate(date);
   if (Number.isNaN(signedAt)) return failure('has an invalid date');
-  if (signedAt < now - maxAge) return failure('was signed more than 5 minutes ago');
+  if (signedAt < now - maxAge) return failure(tooOld);
   if (signedAt > now + clockSkew) return failure("was signed in the future: the machine's clock is wrong");
 
   return success({

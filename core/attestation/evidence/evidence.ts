@@ -10,6 +10,12 @@ export const evidenceLabels = {
   data: 'KUBELET AUTHENTICATOR ATTESTATION DATA',
 } as const;
 
+/**
+ * The refusal of evidence that waited for more than its five minutes. A provider returns this very object: attest recognizes it, and
+ * does not count the refusal of its requester. A pool of thousands of nodes has one bootstrap token and waits longer than that for EC2.
+ */
+export const evidenceTooOld = violation('AttestationInvalid', 'the STS token was signed more than 5 minutes ago');
+
 export interface SentEvidence {
   /** `aws/v1`: provider and version of the data's schema. */
   readonly version: string;

@@ -7,9 +7,10 @@ import { attestation } from './numbers.ts';
 
 /**
  * `approved`: of users, by another approver. `join`: a node with a bootstrap token and a proof. `renewal`: of a node in the
- * cluster, approved by another approver. `serving`: of a node, pending, for a signer that demands no proof.
+ * cluster, approved by another approver. `serving`: of a node, pending, for a signer that demands no proof. `nodeServing`: of a node
+ * that has just joined, for the signer of its stock kubelet, which demands that its machine is on record.
  */
-export const kinds = ['approved', 'join', 'renewal', 'serving'] as const;
+export const kinds = ['approved', 'join', 'renewal', 'serving', 'nodeServing'] as const;
 export type Kind = (typeof kinds)[number];
 
 export const signers = {
@@ -17,6 +18,7 @@ export const signers = {
   join: 'kubernetes.io/kube-apiserver-client-kubelet',
   renewal: 'example.com/renewal',
   serving: 'kubernetes.io/kubelet-serving',
+  nodeServing: 'example.com/kubelet-serving',
 } as const satisfies Readonly<Record<Kind, string>>;
 
 /** Of a request by its name. */
@@ -44,6 +46,8 @@ export function createArrivals(
   api: ApiServer,
   attestations: Attestations,
   pairs: Pairs,
+  /** Whether each node that has joined asks for a serving certificate, and when. */
+  servesAfter?: () => number,
 ): Arrivals {
   const lives: Life[] = [];
   const latest = new Map<Life, string>();
@@ -65,10 +69,21 @@ export function createArrivals(
       cancel();
       if (how === 'denied') timeline.after(attestation.againMilliseconds, () => join(life, name, patience));
     });
-    attestations.proved(uid);
+    attestations.proved(uid, name);
     const cancel = timeline.after(patience, () => {
       if (life.until === undefined) join(life, name, patience * 2);
     });
+  }
+
+  /** The request counts as waiting since its node has joined. */
+  function serve({ requester }: Life, name: string): void {
+    const life: Life = { kind: 'nodeServing', requester, from: timeline.now(), asked: 0 };
+    lives.push(life);
+    const node = name.slice(0, name.lastIndexOf('-'));
+    attestations.served(
+      post(life, `serving-${node}`, () => {}),
+      node,
+    );
   }
 
   function post(life: Life, name: string, ended: (how: 'issued' | 'denied') => void): string {
@@ -90,7 +105,8 @@ export function createArrivals(
         // What comes of a request that its node has given up is of no use to it.
         if (how === 'issued' && life.until === undefined && (kind !== 'join' || uid === latest.get(life))) {
           life.until = timeline.now();
-          waiting -= 1;
+          if (kind === 'join' && servesAfter !== undefined) timeline.after(servesAfter(), () => serve(life, name));
+          else waiting -= 1;
         }
         ended(how);
       },
@@ -113,4 +129,5 @@ const groups: Readonly<Record<Kind, readonly string[]>> = {
   join: ['system:bootstrappers', 'system:authenticated'],
   renewal: ['system:nodes', 'system:authenticated'],
   serving: ['system:nodes', 'system:authenticated'],
+  nodeServing: ['system:nodes', 'system:authenticated'],
 };

@@ -33,6 +33,7 @@ export async function makePairs(): Promise<Pairs> {
     approved: await pair(['client auth'], { subject: { O: ['testers'], CN: 'scale' } }),
     join: await pair(kubelet, { subject: node }),
     renewal: await pair(kubelet, { subject: node }),
+    nodeServing: await pair(['digital signature', 'server auth'], { subject: node, sans: { dns: ['scale'] } }),
     serving: await pair(['digital signature', 'server auth'], { subject: node, sans: { dns: ['scale'] } }),
   };
 }

@@ -12,21 +12,28 @@ import type { Wanted } from './wanted.ts';
 
 /**
  * docs/internals/call-budget.md. Each environment that is started asks the key once and reads the two items of its CA. `proofs` of
- * the requests are of nodes that join, `judged` are shown to attest and prove nothing.
+ * the requests are of nodes that join, `judged` are shown to attest and prove nothing, `seen` are
+ * serving requests of nodes that have just joined.
  */
+interface Kinds {
+  readonly proofs: number;
+  readonly judged: number;
+  readonly seen: number;
+}
+
 export function fewestCalls(
   requests: number,
   starts: number,
-  { proofs, judged }: { readonly proofs: number; readonly judged: number } = { proofs: 0, judged: 0 },
+  { proofs, judged, seen }: Kinds = { proofs: 0, judged: 0, seen: 0 },
 ): Partial<Record<Service, number>> {
-  const calls = requests + proofs + judged;
+  const calls = requests + proofs + judged + seen;
   return {
     frontDoor: calls,
     lambda: calls,
     kms: requests,
     kmsPublicKey: starts,
     // Of a signed request: the locks of its key and its node, and two writes. Of a proof: attest's, and what sign reads of it.
-    dynamodb: 4 * requests + 2 * starts + 8 * proofs,
+    dynamodb: 4 * requests + 2 * starts + 8 * proofs + 9 * seen,
     ...(proofs === 0 ? {} : { sts: proofs, ec2: proofs }),
   };
 }

@@ -79,8 +79,8 @@ export const sts = {
 export const attestation = {
   /** core/attestation/aws/sts-token.ts: how old evidence may be. */
   freshMilliseconds: 300_000,
-  /** kubelet-authenticator/credential/obtain.ts: after so long without a decision a node asks with evidence of then. */
-  patienceMilliseconds: 240_000,
+  /** kubelet-authenticator/providers/aws.ts: after so long without a decision a node asks with evidence of then. */
+  patienceMilliseconds: 300_000,
   /** After a refusal for its age: at once. */
   againMilliseconds: 1_000,
   /** The verdict, if there is one, and the requester's refusals: one unit each. */
@@ -89,9 +89,18 @@ export const attestation = {
   lookUnits: 8,
   /** Verdict, proof, machine and name. */
   claimItems: 4,
+  /** core/attestation/evidence/last-description.ts: how long what EC2 said decides about a serving certificate. */
+  seenMilliseconds: 120_000,
+  /** Of a stock kubelet's serving request: the name, then name and machine of one moment; then verdict, machine and name. */
+  holderUnits: 2,
+  servingLookUnits: 4,
+  servingItems: 3,
   /** In a transaction, of one kilobyte at most. */
   itemUnits: 2,
 } as const;
+
+/** After its client certificate a kubelet registers its node and learns its addresses: an assumption, nothing measured. */
+export const kubelet = { servesAfterMilliseconds: [1_000, 30_000] } as const;
 
 export const apiServer = {
   writeMilliseconds: [4, 20],

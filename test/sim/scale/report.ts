@@ -13,7 +13,10 @@ const columns: readonly (readonly [string, (result: Result) => string])[] = [
   ['calls × fewest', ({ callRatios }) => callTimes(callRatios)],
   [
     'wait p50 / p99 / longest',
-    ({ waits, others }) => waitTimes(waits) + (others === undefined ? '' : `, others ${waitTimes(others)}`),
+    ({ waits, others, serving }) =>
+      waitTimes(waits) +
+      (others === undefined ? '' : `, others ${waitTimes(others)}`) +
+      (serving === undefined ? '' : `, serving ${waitTimes(serving)}`),
   ],
   ['unfairness', ({ unfairness }) => unfairness.toFixed(2)],
   ['USD', ({ dollars }) => dollars.toFixed(2)],

@@ -18,6 +18,7 @@ import type { Bounds } from './floor.ts';
 import type { Scenario } from './scenarios.ts';
 import { createTable, spreadOf } from './aws/table.ts';
 import type { Table } from './aws/table.ts';
+import { kubelet } from './numbers.ts';
 import { evenly, flooding } from './wanted.ts';
 import type { Wanted } from './wanted.ts';
 
@@ -43,6 +44,8 @@ export interface Result extends Bounds {
   readonly callRatios: Readonly<Partial<Record<Service, number>>>;
   readonly worstCallRatio: number;
   readonly waits: Waits;
+  /** Of the serving certificates, from their requests on. */
+  readonly serving?: Waits & { readonly answered: number };
   /** Of the other kinds; in a flood, of all requesters that do not flood. */
   readonly others?: Waits & { readonly answered: number };
   /** Of clusters, or of requesters where there is one cluster: the mean wait of the worst off, beside the mean of all. */
@@ -63,6 +66,14 @@ const policies: ReadonlyMap<string, SignerPolicy> = new Map<string, SignerPolicy
     },
   ],
   [signers.serving, { approval: 'approve', kind: 'kubelet-serving' }],
+  [
+    signers.nodeServing,
+    {
+      approval: 'approve',
+      kind: 'kubelet-serving',
+      attestation: { providers: ['aws'], required: true, mode: 'enforce', subjectAccessReview: false },
+    },
+  ],
 ]);
 /** Virtual. After that it will not end any more. */
 const mostMilliseconds = 4 * 3_600_000;
@@ -82,7 +93,8 @@ export async function runScenario(scenario: Scenario, pairs: Pairs, seed = 1): P
   const world: World = { timeline, random };
   const mainKind: Kind = scenario.joins === true ? 'join' : 'approved';
   const others = scenario.others ?? 0;
-  const wanted = kinds.filter((kind) => kind === mainKind || others > 0);
+  const serves = scenario.serves === true;
+  const wanted = kinds.filter((kind) => kind === mainKind || (kind === 'nodeServing' ? serves : others > 0));
   const certificates = new Map(Object.values(pairs).map(({ request, certificatePem }) => [request, certificatePem]));
   const outage = scenario.outage?.map((second) => settleMilliseconds + second * 1_000) as [number, number] | undefined;
   const account = createAccount(world, { ...scenario.account, ...(outage === undefined ? {} : { outage }) });
@@ -125,7 +137,9 @@ export async function runScenario(scenario: Scenario, pairs: Pairs, seed = 1): P
       { api, endpoint, clock, random: own.random.stream('relay').next, log: silent },
     );
     const stop = new AbortController();
-    const arrivals = createArrivals(own, api, attestations, pairs);
+    const kubelets = own.random.stream('kubelets');
+    const servesAfter = () => kubelets.between(...kubelet.servesAfterMilliseconds);
+    const arrivals = createArrivals(own, api, attestations, pairs, serves ? servesAfter : undefined);
     return { arrivals, table, stop, ended: relay.run(stop.signal) };
   });
 
@@ -142,7 +156,7 @@ export async function runScenario(scenario: Scenario, pairs: Pairs, seed = 1): P
     ({ name, cluster }) => clusters[cluster]?.table.partitionsOf(spreadOf(uidOf(name))) ?? [],
   );
   const asides = wanted
-    .filter((kind) => kind !== mainKind)
+    .filter((kind) => kind !== mainKind && kind !== 'nodeServing')
     .flatMap((kind) => evenly(scenario, { kind, count: others, overSeconds: bounds.pace.seconds }, chance));
   const all: readonly Wanted[] = [...main, ...asides];
   for (const { kind, name, cluster, requester, at } of all) {
@@ -183,7 +197,8 @@ function measure(
   const groups = new Map<string, number[]>();
   const waits: number[] = [];
   const asides: number[] = [];
-  const count = { requests: 0, proofs: 0, judged: 0 };
+  const count = { requests: 0, proofs: 0, judged: 0, seen: 0 };
+  const served: number[] = [];
   let [first, end] = [Number.POSITIVE_INFINITY, 0];
   clusters.forEach(({ arrivals }, number) => {
     for (const { kind, requester, from, until } of arrivals.lives) {
@@ -192,6 +207,12 @@ function measure(
       if (kind === 'join') count.proofs += 1;
       if (kind === 'serving') count.judged += 1;
       const wait = (until - from) / 1_000;
+      if (kind === 'nodeServing') {
+        count.seen += 1;
+        served.push(wait);
+        end = Math.max(end, until);
+        continue;
+      }
       if (kind !== mainKind) {
         asides.push(wait);
         continue;
@@ -226,6 +247,7 @@ function measure(
     callRatios,
     worstCallRatio: Math.max(...Object.values(callRatios)),
     waits: waitsOf(waits),
+    ...(served.length === 0 ? {} : { serving: { answered: served.length, ...waitsOf(served) } }),
     ...(asides.length === 0 ? {} : { others: { answered: asides.length, ...waitsOf(asides) } }),
     unfairness: Math.max(...means) / mean(waits),
   };

@@ -5,13 +5,20 @@ import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
 import type { AttestationStore } from '../../../core/ports/attestation-store.ts';
 import type { AwsPorts } from '../../../core/attestation/aws/endpoints.ts';
 import { storyClusters } from '../../contract/attested-story.ts';
-import { openSite, provedRequest, startAwsPlatform } from '../../harness/attestation/attested-site.ts';
+import {
+  openSite,
+  provedRequest,
+  requestFor,
+  signers,
+  startAwsPlatform,
+} from '../../harness/attestation/attested-site.ts';
 import type { AwsPlatform } from '../../harness/attestation/attested-site.ts';
 import { newKey } from '../../harness/x509/requests.ts';
 import { callsOf } from '../../suites/control-plane/counting/budget.ts';
-import { attestProof } from '../../sim/scale/aws/attest-function.ts';
+import { attestProof, attestServing } from '../../sim/scale/aws/attest-function.ts';
 import type { Concluded } from '../../sim/scale/aws/attest-function.ts';
 import { attestation, dynamodb, ec2 } from '../../sim/scale/numbers.ts';
+import { descriptionLasts } from '../../../core/attestation/evidence/last-description.ts';
 
 let platform: AwsPlatform;
 beforeAll(async () => {
@@ -21,6 +28,8 @@ afterAll(() => platform.close());
 
 /** What the calls of a try do; the others succeed. `at`: milliseconds after the evidence was made. */
 interface Try {
+  /** Of the stock kubelet, for the serving certificate of the machine that joined before. */
+  readonly serving?: true;
   readonly at: number;
   readonly fails?: string;
   /** So many claims meet another machine's claim. */
@@ -30,7 +39,7 @@ type Calls = readonly (readonly string[])[];
 
 async function realCalls(tries: readonly Try[]): Promise<Calls> {
   const name = `worker-${Math.random().toString(36).slice(2, 8)}`;
-  const instance = platform.launch(name);
+  const instance = platform.launch(name, { privateIp: '10.0.0.7' });
   const object = provedRequest(platform, instance, { node: name, key: newKey('P-256') });
   const madeAt = platform.now();
   let [at, calls, fails, beaten]: [number, string[], string | undefined, number] = [0, [], undefined, 0];
@@ -76,7 +85,8 @@ async function realCalls(tries: readonly Try[]): Promise<Calls> {
     const told: string[][] = [];
     for (const each of tries) {
       [at, calls, fails, beaten] = [each.at, [], each.fails, each.beaten ?? 0];
-      const { said } = await functions.attest(object);
+      const asked = each.serving === true ? servingOf(name) : object;
+      const { said } = await functions.attest(asked);
       told.push([...calls, said === 'approve' || said === 'busy' ? said : 'deny']);
     }
     return told;
@@ -85,17 +95,24 @@ async function realCalls(tries: readonly Try[]): Promise<Calls> {
   }
 }
 
+const servingOf = (node: string) =>
+  requestFor({ node, by: 'node', signerName: signers.serving, csr: { sans: { ip: ['10.0.0.7'] } } });
+
 async function modelCalls(tries: readonly Try[]): Promise<Calls> {
   let verdict: Concluded | undefined;
+  let seenAt: number | undefined;
   const told: string[][] = [];
-  for (const { at, fails, beaten = 0 } of tries) {
+  for (const { at, fails, serving, beaten = 0 } of tries) {
     const calls: string[] = [];
+    if (serving === true) verdict = undefined;
     let left = beaten;
     const note = async (call: string): Promise<void> => {
       calls.push(call);
       if (fails === call) throw new Error(call);
     };
-    const end = await attestProof({
+    const asking = serving === true ? attestServing : attestProof;
+    const end = await asking({
+      seen: () => seenAt !== undefined && at - seenAt < attestation.seenMilliseconds,
       findLock: () => note('findLock'),
       async recall() {
         await note('recall');
@@ -104,8 +121,10 @@ async function modelCalls(tries: readonly Try[]): Promise<Calls> {
       fresh: () => at <= attestation.freshMilliseconds,
       lookup: () => note('lookup'),
       callerIdentity: () => note('callerIdentity'),
-      describeInstance: () => note('describeInstance'),
-      countRefusal: () => note('countRefusal'),
+      async describeInstance() {
+        await note('describeInstance');
+        seenAt = at;
+      },
       async claim(wanted) {
         await note('claim');
         if (left > 0) {
@@ -150,8 +169,21 @@ describe('the modelled function makes the calls of the real one', () => {
       'with evidence that has grown old',
       [{ at: 301_000 }, { at: 302_000 }],
       [
-        [...locks, 'claim', 'countRefusal', 'deny'],
+        [...locks, 'claim', 'deny'],
         [...locks, 'deny'],
+      ],
+    ],
+    [
+      'when its kubelet then asks for a serving certificate',
+      [
+        { at: 0 },
+        { at: attestation.seenMilliseconds - 1, serving: true },
+        { at: attestation.seenMilliseconds, serving: true },
+      ],
+      [
+        [...asked, 'claim', 'approve'],
+        [...locks, 'lookup', 'claim', 'approve'],
+        [...locks, 'lookup', 'describeInstance', 'claim', 'approve'],
       ],
     ],
     [
@@ -172,6 +204,8 @@ describe('the modelled function makes the calls of the real one', () => {
 
 test('the numbers that are ours are ours', async () => {
   expect(ec2.attempts).toBe(1);
+  expect(attestation.seenMilliseconds).toBe(descriptionLasts);
+  expect(attestation.patienceMilliseconds).toBe(attestation.freshMilliseconds);
   const first = await sharedRetries.acquireInitialRetryToken();
   const throttled = { errorType: 'THROTTLING' } as const;
   await expect(sharedRetries.refreshRetryTokenForRetry(first, throttled)).rejects.toThrow('no retry is left');
@@ -179,15 +213,18 @@ test('the numbers that are ours are ours', async () => {
 });
 
 /** The items of a call of attest about a node that joins, which the counting suites hold to the code. */
-function itemsOf(action: string): number {
+function itemsOf(action: string, way: 'proved' | 'servingSeen' = 'proved'): readonly number[] {
   const start = `DynamoDB of attest: ${action} `;
-  const found = Object.keys(callsOf('proved')).filter((call) => call.startsWith(start));
-  if (found.length !== 1) throw new Error(`${found.length} calls ${action}`);
-  return found[0]!.slice(start.length).split(' ').length;
+  return Object.keys(callsOf(way))
+    .filter((call) => call.startsWith(start))
+    .map((call) => call.slice(start.length).split(' ').length);
 }
 
 test('the units are those of the counted items, and in a transaction twice as many', () => {
-  expect(attestation.recallUnits).toBe(itemsOf('BatchGetItem'));
-  expect(attestation.lookUnits).toBe(2 * itemsOf('TransactGetItems'));
-  expect(attestation.claimItems).toBe(itemsOf('TransactWriteItems'));
+  expect([attestation.recallUnits]).toEqual(itemsOf('BatchGetItem'));
+  expect([attestation.lookUnits / 2]).toEqual(itemsOf('TransactGetItems'));
+  expect([attestation.claimItems]).toEqual(itemsOf('TransactWriteItems'));
+  const { holderUnits, servingLookUnits, servingItems } = attestation;
+  expect([holderUnits / 2, servingLookUnits / 2]).toEqual(itemsOf('TransactGetItems', 'servingSeen'));
+  expect([servingItems]).toEqual(itemsOf('TransactWriteItems', 'servingSeen'));
 });

@@ -15,7 +15,15 @@ export interface ProofPorts {
   describeInstance(): Promise<void>;
   /** The verdict that stands, or that something it depends on has changed since the look; nothing where it was written. */
   claim(verdict: Concluded): Promise<Concluded | 'changed' | undefined>;
-  countRefusal(): Promise<void>;
+}
+
+/** A stock kubelet's serving request: `lookup` finds the machine by its node name. */
+export interface ServingPorts extends Pick<
+  ProofPorts,
+  'recall' | 'findLock' | 'lookup' | 'describeInstance' | 'claim'
+> {
+  /** Not a call: whether EC2 described the machine lately, by its record. */
+  seen(): boolean;
 }
 
 const mostTries = 4;
@@ -39,8 +47,21 @@ export async function attestProof(ports: ProofPorts): Promise<Concluded> {
       }
     }
     const other = await ports.claim(verdict);
-    if (other === undefined && verdict === 'deny') await ports.countRefusal();
     if (other === undefined) return verdict;
+    if (other !== 'changed') return other;
+  }
+  throw new Error('others claim the same machine, name or address at once');
+}
+
+/** Throws as attest() throws. */
+export async function attestServing(ports: ServingPorts): Promise<Concluded> {
+  const [, , before] = await Promise.all([ports.findLock(), ports.findLock(), ports.recall()]);
+  if (before !== undefined) return before;
+  for (let tries = 0; tries < mostTries; tries += 1) {
+    await ports.lookup();
+    if (!ports.seen()) await ports.describeInstance();
+    const other = await ports.claim('approve');
+    if (other === undefined) return 'approve';
     if (other !== 'changed') return other;
   }
   throw new Error('others claim the same machine, name or address at once');

@@ -63,7 +63,7 @@ test.each(keyKinds)('a request for a %s key is what the signing side reads', asy
   });
   expect(decoded.value.publicKey.kind).toBe(kind.startsWith('RSA') ? 'RSA' : kind);
   expect(request.name).toBe(`node-csr-${createHash('sha256').update(request.text).digest('hex').slice(0, 32)}`);
-  expect(request.staleAt).toBe(1_000 + 4 * 60_000);
+  expect(request.staleAt).toBe(1_000 + 5 * 60_000);
   expect(createPrivateKey(key).type).toBe('private');
 
   const [version, data] = evidenceIn(request.text);

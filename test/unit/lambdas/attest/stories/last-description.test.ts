@@ -4,6 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { descriptionLasts } from '../../../../../core/attestation/evidence/last-description.ts';
+import { refusalWindowOf } from '../../../../../core/attestation/records/request-limits.ts';
 import { mostDescribed } from '../../../../../core/attestation/records/stored-records.ts';
 import type { IdentityRecord } from '../../../../../core/ports/attestation-store.ts';
 import {
@@ -282,6 +283,25 @@ describe('what was seen of one machine admits no other request', () => {
     expect((await site.store.findIdentity(before.identity))?.state).toBe('retired');
     expect(await proved(site, instance)).toEqual({ sts: 0, ec2: 0, said: 'Revoked' });
   });
+});
+
+test('evidence that waited too long for EC2’s quota is refused and not counted: others have the same bootstrap token', async () => {
+  const site = await start();
+  const by = { username: 'system:bootstrap:fleet0', groups: ['system:bootstrappers', 'system:authenticated'] };
+  const refusals = async () => (await site.store.recall('none', refusalWindowOf(by.username, now()), now())).refusals;
+  const object = provedRequest(platform, launch(), { by });
+  waited += 6 * 60_000;
+  expect(await asking(async () => (await site.attest(object)).said)).toEqual({
+    sts: 0,
+    ec2: 0,
+    said: 'AttestationInvalid',
+  });
+  expect(await refusals()).toBe(0);
+  expect((await site.sign(object)).said).toBe('AttestationInvalid');
+  const forged = provedRequest(platform, launch(), { by, evidence: { audience: 'another' } });
+  waited = 0;
+  expect((await site.attest(forged)).said).toBe('AttestationInvalid');
+  expect(await refusals()).toBe(1);
 });
 
 test('what an attacker gains: two minutes in which an instance that ended, or its former address, may still serve', async () => {
