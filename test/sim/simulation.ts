@@ -78,6 +78,7 @@ export async function simulate(
   const platform = createNullPlatform({
     allowRestart: scenario.allowRestart,
     listed: scenario.listed,
+    reuses: !scenario.allowRestart,
     tpm: scenario.tpm,
   });
   const authorizer = createAuthorizer();

@@ -48,6 +48,8 @@ export interface NullOptions {
   readonly allowRestart?: boolean;
   /** Machines must be on the operator's list. */
   readonly listed?: boolean;
+  /** A serving certificate may be decided by the last description of its machine. */
+  readonly reuses?: boolean;
   /** Machines have TPMs: evidence has their quote, and an attestation key that is new must be activated. */
   readonly tpm?: boolean;
 }
@@ -81,7 +83,15 @@ const challengeMilliseconds = 120_000;
 const secretOf = (challenge: string): string => createHash('sha256').update(`secret of ${challenge}`).digest('hex');
 
 export function createNullPlatform(options: NullOptions = {}): NullPlatform {
-  const { name = 'null', platform = name, secure = true, allowRestart = false, listed = false, tpm = false } = options;
+  const {
+    name = 'null',
+    platform = name,
+    secure = true,
+    allowRestart = false,
+    listed = false,
+    reuses = false,
+    tpm = false,
+  } = options;
   const machines = new Map<string, NullMachine>();
   let asked = 0;
   let challenges = 0;
@@ -124,6 +134,7 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
     secure,
     ...(allowRestart ? { restartWindow: 15 * 60_000 } : {}),
     ...(tpm ? { provesHardware: true } : {}),
+    ...(reuses ? { reusesDescriptions: true } : {}),
     examine({ data, binding, now }) {
       const evidence = JSON.parse(Buffer.from(data).toString()) as NullEvidence;
       const { machine: id, proof, expiresAt, binding: sent, device } = evidence;
@@ -148,6 +159,12 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
             return success(device === undefined ? machine : { ...machine, device: deviceOf(id, device, now) });
           return failure([violation('IdentityNotAllowed', 'no such machine runs on this platform')]);
         },
+        ...(reuses
+          ? {
+              confirm: (seen) =>
+                Promise.resolve(success(device === undefined ? seen : { ...seen, device: deviceOf(id, device, now) })),
+            }
+          : {}),
       });
     },
     async describe(identity) {

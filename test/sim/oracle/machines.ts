@@ -1,5 +1,6 @@
 /** The oracle of machines: who is let in, as whom, with which key and under which names. */
 import type { Claim, DeviceState, IdentityRecord } from '../../../core/ports/attestation-store.ts';
+import { descriptionLasts } from '../../../core/attestation/evidence/last-description.ts';
 import { secondLookAfter } from '../../../core/attestation/second-look.ts';
 import { latestMilliseconds } from '../call.ts';
 import { epoch } from '../runtime.ts';
@@ -34,6 +35,8 @@ export function createMachineOracle(bench: Bench): MachineOracle {
   const { runtime, scenario, attestations, truths, facts, broken, label } = bench;
   const retirement = createRetirementOracle(bench);
   const objects = createObjectOracle(bench);
+  /** How much later a description may be used than by one clock. */
+  const skewed = 2 * runtime.rates.skew;
   /** When a registration ended: by identity and when it began. */
   const endings = new Map<string, number>();
   let active = new Map<string, IdentityRecord>();
@@ -88,7 +91,9 @@ export function createMachineOracle(bench: Bench): MachineOracle {
     if (record.nodeName !== truth.node) return broken(`${truth.what}: let in as ${record.nodeName}`);
     if (truth.evidence || truth.signerName === insecureSigner)
       if (truth.machine !== record.identity) return broken(`${truth.what}: let in as ${record.identity}`);
-    if (fact?.gone !== undefined && fact.gone < truth.createdAt)
+    // Decision 0030: a serving certificate may be decided by the machine's last description.
+    const reused = servingSigners.has(truth.signerName) && !scenario.allowRestart ? descriptionLasts + skewed : 0;
+    if (fact?.gone !== undefined && fact.gone + reused < truth.createdAt)
       return broken(`${truth.what}: let in, and the machine was terminated before it asked`);
     if (truth.evidence && scenario.listed && !wasListed(record.identity, process.startedAt))
       return broken(`${truth.what}: let in, and it was not on the list`);

@@ -185,7 +185,12 @@ export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: 
           const challenge = () => ask('challenge', value.identity, () => device.challenge());
           return { ok: true, value: { ...machine.value, device: { ...device, challenge } } } as const;
         }
-        return { ok: true, value: { ...value, verify } };
+        const { confirm } = value;
+        if (confirm === undefined) return { ok: true, value: { ...value, verify } };
+        return {
+          ok: true,
+          value: { ...value, verify, confirm: (seen) => ask('confirm', value.identity, () => confirm(seen)) },
+        };
       },
       describe: (identity, now) => ask('describe', identity, () => provider.describe(identity, now)),
       ...(goneMachines === undefined ? {} : { goneMachines: listGone }),
