@@ -105,7 +105,7 @@ export async function startManagedSite(): Promise<ManagedSite> {
     const blue = await startStack('blue');
     const green = await startStack('green');
     const management = blue.stack.plane;
-    await installClusterApi(management, { signersInStatus: true });
+    await installClusterApi(management);
     const [blueCluster, greenCluster] = [
       await createCluster(management.admin, { name: 'blue' }),
       await createCluster(management.admin, { name: 'green' }),

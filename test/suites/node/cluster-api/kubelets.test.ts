@@ -7,7 +7,12 @@ import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { secondLookAfter } from '../../../../core/attestation/second-look.ts';
 import { audience } from '../../../harness/attestation/attested-site.ts';
-import { providerIdOf, startManagedSite, type ManagedSite } from '../../../harness/cluster-api/managed-site.ts';
+import {
+  providerIdOf,
+  startManagedSite,
+  untilAnswered,
+  type ManagedSite,
+} from '../../../harness/cluster-api/managed-site.ts';
 import type { MachineLife } from '../../../harness/cluster-api/machine-life.ts';
 import { leftovers, requireKubelet, type Kubelet } from '../../../harness/kubernetes/kubelet.ts';
 import { conditionOf, eventually, readRequests } from '../../../harness/stack/requests.ts';
@@ -117,6 +122,13 @@ describe.skipIf(skip)('a real kubelet of Cluster API', () => {
       await site.blue.service.look();
       site.platform.advance(-2 * secondLookAfter);
       expect(await record()).toMatchObject({ state: 'retired', nodeName: 'worker-1' });
+
+      // A Machine with its provider ID brings nothing back: attest gives a retired machine no certificate.
+      const ghost = await site.blue.cluster.createMachine('ghost');
+      await ghost.bootstrapReady();
+      await ghost.provisioned(idOf(node));
+      const retired = site.platform.aws.instances.get(node.instanceId)!;
+      await untilAnswered(() => site.blue.ask(retired), { before: 'MachineNotFound', reason: 'Revoked' });
 
       const successor = await launch('worker-1');
       const next = await site.blue.cluster.createMachine('worker-1-b');
