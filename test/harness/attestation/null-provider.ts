@@ -3,6 +3,7 @@
  * platform is that machine. It exists under test/ only, and no configuration can name it.
  */
 import { createHash } from 'node:crypto';
+import { evidenceTooOld } from '../../../core/attestation/evidence/evidence.ts';
 import type {
   AttestationProvider,
   Device,
@@ -62,6 +63,8 @@ export interface NullEvidence {
   /** Must be B where it is given. */
   readonly binding?: string;
   readonly device?: NullDevice;
+  /** It waited for more than its five minutes. */
+  readonly tooOld?: true;
 }
 
 /** A quote: what the TPM with this attestation key says of its clock. */
@@ -139,6 +142,7 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
       const evidence = JSON.parse(Buffer.from(data).toString()) as NullEvidence;
       const { machine: id, proof, expiresAt, binding: sent, device } = evidence;
       const { answer } = device ?? {};
+      if (evidence.tooOld === true) return failure([evidenceTooOld]);
       if (sent !== undefined && sent !== binding(''))
         return failure([violation('AttestationInvalid', 'the proof was made for another request')]);
       if (tpm && device === undefined)

@@ -116,6 +116,16 @@ describe('of one requester', () => {
     expect(await refusals()).toBe(1);
   });
 
+  test('finding 14: evidence that waited too long does not count, other evidence that is refused does', async () => {
+    const world = await start();
+    const count = refusalWindowOf(by.username, world.clock.now);
+    const refusals = async () => (await world.store.recall('none', count, world.clock.now)).refusals;
+    const old = { ...m1, evidence: { ...m1.evidence, tooOld: true }, by } as const;
+    expect([await decide(world, old), await refusals()]).toEqual(['AttestationInvalid', 0]);
+    const forged = { ...m1, evidence: { ...m1.evidence, binding: 'another' }, by };
+    expect([await decide(world, forged), await refusals()]).toEqual(['AttestationInvalid', 1]);
+  });
+
   test('finding 14: who was answered before is answered again, whatever the count', async () => {
     const world = await start();
     const object = requestOf({ ...m1, by });

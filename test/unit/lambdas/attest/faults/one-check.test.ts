@@ -4,6 +4,8 @@
  */
 import { afterEach, describe, expect, test } from 'vitest';
 import { decodeEvidence, evidenceLabels } from '../../../../../core/attestation/evidence/evidence.ts';
+import { descriptionLasts } from '../../../../../core/attestation/evidence/last-description.ts';
+import { mostDescribed } from '../../../../../core/attestation/records/stored-records.ts';
 import { violation } from '../../../../../core/outcome/outcome.ts';
 import { ThrottledError } from '../../../../../core/ports/errors.ts';
 import type { NullMachine } from '../../../../harness/attestation/null-provider.ts';
@@ -250,5 +252,86 @@ describe('a serving certificate of a stock kubelet', () => {
     const world = await startRegistered({ settings: { addressRanges: ranges('10.0.0.0/24') } });
     expect(await decide(world, { ...serve, sans: { ip: ['10.0.0.1', '10.0.0.7'] } })).toBe('approve');
     expect((await world.store.findNode('node-1'))?.addresses).toEqual(['10.0.0.7']);
+  });
+});
+
+describe('what the platform said moments ago', () => {
+  const ip = ['10.0.0.1'];
+  const stock = { signerName: servingSigner, by: 'node', sans: { ip } } as const;
+  const own = { ...stock, signerName: 'cluster.x-k8s.io/kubelet-serving-null', evidence: m1 } as const;
+
+  /** m1 is on record, and how often the platform was asked since. */
+  async function seen(options: WorldOptions = {}) {
+    const world = await startRegistered({ reuses: true, ...options });
+    withProfiles(world, (profiles) => profiles.set(own.signerName, world.cluster.profiles.get(servingSigner)));
+    const before = world.platform.asked();
+    return { world, asked: () => world.platform.asked() - before };
+  }
+
+  test('decides about a serving certificate for two minutes', async () => {
+    const { world, asked } = await seen();
+    world.clock.now += descriptionLasts - 1;
+    expect([await decide(world, stock), await decide(world, own), asked()]).toEqual(['approve', 'approve', 0]);
+    world.clock.now += 1;
+    expect([await decide(world, own), asked()]).toEqual(['approve', 1]);
+    // That answer is on record now; and again the one for a request without evidence.
+    expect([await decide(world, stock), asked()]).toEqual(['approve', 1]);
+    world.clock.now += descriptionLasts;
+    expect([await decide(world, stock), asked()]).toEqual(['approve', 2]);
+    expect([await decide(world, own), asked()]).toEqual(['approve', 2]);
+  });
+  test('also at the same instant, but not before it', async () => {
+    const { world, asked } = await seen();
+    expect([await decide(world, stock), asked()]).toEqual(['approve', 0]);
+    world.clock.now -= 1;
+    expect([await decide(world, stock), asked()]).toEqual(['approve', 1]);
+  });
+  test('is not kept by a provider that asks every time, nor read by it', async () => {
+    const { world, asked } = await seen({ reuses: false });
+    const record = await world.store.findIdentity('null#m1');
+    expect(record?.described).toBeUndefined();
+    if (record === undefined) throw new Error('no record');
+    const described = { at: world.clock.now, addresses: ip, dnsNames: [] };
+    expect(await world.store.observe({ ...record, described, rev: record.rev + 1 })).toBe(true);
+    expect([await decide(world, stock), asked()]).toEqual(['approve', 1]);
+  });
+  test.each([
+    ['unknown', { unknownSince: 1 }],
+    ['asked for with another key', { restart: { startedAt: 1, since: 1, spkiSha256: '00', contested: false } }],
+  ])('does not count for a machine that is %s', async (_, mark) => {
+    const { world, asked } = await seen();
+    const record = await world.store.findIdentity('null#m1');
+    if (record === undefined) throw new Error('no record');
+    expect(await world.store.observe({ ...record, ...mark, rev: record.rev + 1 })).toBe(true);
+    expect([await decide(world, stock), asked()]).toEqual(['approve', 1]);
+  });
+  test('admits, and refuses nothing: of another name the platform is asked', async () => {
+    const { world, asked } = await seen();
+    const more = { ...stock, sans: { ip: ['10.0.0.2'] } };
+    expect([await decide(world, more), asked()]).toEqual(['NameNotOwned', 1]);
+    world.platform.machines.set('m1', { ...m1Machine, addresses: ['10.0.0.2'] });
+    expect([await decide(world, more), asked()]).toEqual(['approve', 2]);
+    // The former address is not on record any more.
+    expect([await decide(world, stock), asked()]).toEqual(['NameNotOwned', 3]);
+  });
+  test('does not replace the evidence’s own provider ID', async () => {
+    const { world, asked } = await seen();
+    expect([await decide(world, { ...own, providerId: 'null:///m2' }), asked()]).toEqual(['AttestationInvalid', 1]);
+  });
+  test('is kept of so many names and no more, and then nothing that was kept before', async () => {
+    const { world, asked } = await seen();
+    const many = Array.from({ length: mostDescribed - 1 }, (_, index) => `10.0.1.${index}`);
+    world.platform.machines.set('m1', { ...m1Machine, addresses: [...ip, ...many] });
+    expect([await decide(world, { evidence: m1, by: 'node' }), asked()]).toEqual(['approve', 1]);
+    expect([await decide(world, stock), asked()]).toEqual(['approve', 1]);
+    world.platform.machines.set('m1', { ...m1Machine, addresses: [...ip, ...many], dnsNames: ['a.example'] });
+    expect([await decide(world, { evidence: m1, by: 'node' }), asked()]).toEqual(['approve', 2]);
+    expect([await decide(world, stock), asked()]).toEqual(['approve', 3]);
+    expect((await world.store.findIdentity('null#m1'))?.described).toBeUndefined();
+  });
+  test('leaves the start on record', async () => {
+    const { world } = await seen();
+    expect(await decide(world, stock)).toBe('approve');
+    expect((await world.store.findIdentity('null#m1'))?.startedAt).toBe(m1Machine.startedAt);
   });
 });
