@@ -47,7 +47,9 @@ export interface MachineFacts {
   readonly identity: string;
   /** What it may be called: any name, or this one. */
   readonly node: string | undefined;
-  readonly addresses: readonly string[];
+  addresses: readonly string[];
+  /** What its platform took away from it, and when; virtual. */
+  readonly former: { readonly address: string; readonly until: number }[];
   readonly dnsNames: readonly string[];
   /** When it was started, and started anew; virtual. */
   readonly starts: number[];

@@ -193,6 +193,11 @@ export const mutants: Readonly<
     ),
   ],
   'machine objects': [
+    ...changesOf('core/attestation/evidence/last-description.ts', [
+      'what a platform said counts for hours',
+      'export const descriptionLasts = 120_000;',
+      'export const descriptionLasts = 7_200_000;',
+    ]),
     ...changesOf(
       'core/attestation/cluster-api/check-objects.ts',
       [

@@ -54,6 +54,8 @@ export interface Scenario {
   readonly tpm: boolean;
   /** Whether a machine must have a Machine object of Cluster API. */
   readonly clusterApi: boolean;
+  /** Whether a serving certificate may be decided by what the platform said moments ago. */
+  readonly reuses: boolean;
   readonly signerNames: readonly string[];
   /** In order, the first one from the beginning. */
   readonly epochs: readonly [InForce, ...InForce[]];
@@ -92,6 +94,7 @@ export function createScenario(random: Random, until: number): Scenario {
   const tpm = random.chance(0.35);
   // Only a relay that approves looks for Machine objects.
   const clusterApi = approver && !insecure && random.stream('objects').chance(0.45);
+  const reuses = !tpm && !allowRestart && random.stream('reuse').chance(0.7);
   const signerNames = [
     nodeSigner,
     servingSigner,
@@ -134,6 +137,7 @@ export function createScenario(random: Random, until: number): Scenario {
     insecure,
     tpm,
     clusterApi,
+    reuses,
     signerNames,
     epochs,
     disabled: (ca, time) => ca === 'ca' && time >= disabledAt,
@@ -148,6 +152,7 @@ export function createScenario(random: Random, until: number): Scenario {
       ...(insecure ? ['an insecure signer'] : []),
       ...(tpm ? ['TPMs'] : []),
       ...(clusterApi ? ['Machine objects'] : []),
+      ...(reuses ? ['descriptions reused'] : []),
       ...(servingAudited ? ['serving audited'] : []),
       ...(review ? ['reviews'] : []),
     ].join(', '),

@@ -78,8 +78,8 @@ export async function simulate(
   const platform = createNullPlatform({
     allowRestart: scenario.allowRestart,
     listed: scenario.listed,
-    reuses: !scenario.allowRestart,
     tpm: scenario.tpm,
+    reuses: scenario.reuses,
   });
   const authorizer = createAuthorizer();
   const truths = new Map<string, GroundTruth>();

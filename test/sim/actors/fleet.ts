@@ -43,6 +43,7 @@ export function settleFleet(life: Life, plan: FleetPlan, { retire, look, control
     for (let number = 0; number < 2; number += 1) {
       if (random.chance(0.4)) after(random.between(5_000, 60_000), () => acts.serve(machine));
       if (random.chance(0.3)) after(random.between(5_000, 60_000), () => acts.renew(machine));
+      if (random.chance(0.3)) after(random.between(5_000, 60_000), () => acts.moveAddress(machine));
     }
     const { until } = planned;
     if (until !== undefined) at(until, () => end(machine));
@@ -134,6 +135,7 @@ export function settleFleet(life: Life, plan: FleetPlan, { retire, look, control
       identity,
       node: nodeName,
       addresses: [],
+      former: [],
       dnsNames: [],
       starts: [],
       gone: timeline.now(),

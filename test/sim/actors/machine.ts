@@ -55,6 +55,8 @@ export interface MachineActs {
   readonly renew: (machine: Machine, afterEnd?: boolean) => void;
   readonly serve: (machine: Machine, how?: { readonly rush?: boolean; readonly afterEnd?: boolean }) => void;
   readonly restart: (machine: Machine, anotherDisk?: boolean) => void;
+  /** Its platform gives it another address. */
+  readonly moveAddress: (machine: Machine) => void;
   readonly reinstall: (machine: Machine) => void;
   readonly end: (machine: Machine) => void;
   /** Whether it has a certificate. */
@@ -77,6 +79,7 @@ export function createMachineActs(life: Life, { series, nextKey, controllers }: 
       identity,
       node: named ? node : undefined,
       addresses: [`10.${series}.0.${++addresses}`],
+      former: [],
       dnsNames: [`${id}.internal`],
       starts: [timeline.now()],
     };
@@ -180,6 +183,8 @@ export function createMachineActs(life: Life, { series, nextKey, controllers }: 
     const { id, node, facts } = machine;
     const dns = [node, ...facts.dnsNames.filter(() => random.chance(0.5))];
     const ip = facts.addresses.filter(() => random.chance(0.7));
+    // Its kubelet may not know yet that it has another address.
+    for (const { address } of facts.former) if (random.chance(0.4)) ip.push(address);
     if (rush || random.chance(0.5)) ip.push(`${rangePrefix}${rush ? 2 : 2 + random.below(2)}`);
     if (!rush && random.chance(0.2)) {
       const other = all[random.below(all.length)];
@@ -237,6 +242,17 @@ export function createMachineActs(life: Life, { series, nextKey, controllers }: 
     if (machine.facts.gone === undefined) askAsMachine(machine, `${machine.id} joins as ${node} too`, node, proof());
   }
 
+  function moveAddress(machine: Machine): void {
+    const { id, facts } = machine;
+    const [address] = facts.addresses;
+    if (facts.gone !== undefined || address === undefined || platform.machines.get(id)?.state !== undefined) return;
+    facts.former.push({ address, until: timeline.now() });
+    facts.addresses = [`10.${series}.0.${++addresses}`];
+    runtime.tell(() => `machine ${id} has ${facts.addresses.join()} instead of ${address}`);
+    boot(machine);
+    if (random.chance(0.5)) serve(machine);
+  }
+
   /** Its platform terminates it. */
   function end(machine: Machine): void {
     const { id, facts, node } = machine;
@@ -248,5 +264,5 @@ export function createMachineActs(life: Life, { series, nextKey, controllers }: 
     at(timeline.now() + reportedMilliseconds, () => platform.machines.delete(id));
   }
 
-  return { all, proof, add, join, joinAs, renew, serve, restart, reinstall, end, isNode };
+  return { all, proof, add, join, joinAs, renew, serve, restart, moveAddress, reinstall, end, isNode };
 }

@@ -30,8 +30,10 @@ export function settleMachines(life: Life, controllers: MachineControllers): Mac
     for (let number = 0; number < 2; number += 1) if (random.chance(0.6)) soon(60_000, () => serve(machine));
     if (random.chance(0.15)) soon(40_000, () => joinElsewhere(machine));
     if (random.chance(0.4)) soon(40_000, () => restart(machine));
+    if (random.chance(0.3)) soon(40_000, () => acts.moveAddress(machine));
     if (scenario.allowRestart && !scenario.tpm && random.chance(0.75)) replaceDisk(machine);
-    if (scenario.tpm && random.chance(0.8)) soon(60_000, () => acts.reinstall(machine));
+    for (let number = 0; number < 2; number += 1)
+      if (scenario.tpm && random.chance(0.8)) soon(40_000, () => acts.reinstall(machine));
   }
 
   /** Once it is registered: then a machine that starts anew with another key is looked at twice. */

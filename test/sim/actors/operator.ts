@@ -132,4 +132,4 @@ export function settleOperator(life: Life, machines: Machines): void {
   if (random.chance(0.4)) at(sometime(), unbind);
 }
 
-const nothing = { addresses: [], dnsNames: [], starts: [] };
+const nothing = { addresses: [], former: [], dnsNames: [], starts: [] };

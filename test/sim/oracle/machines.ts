@@ -1,6 +1,5 @@
 /** The oracle of machines: who is let in, as whom, with which key and under which names. */
 import type { Claim, DeviceState, IdentityRecord } from '../../../core/ports/attestation-store.ts';
-import { descriptionLasts } from '../../../core/attestation/evidence/last-description.ts';
 import { secondLookAfter } from '../../../core/attestation/second-look.ts';
 import { latestMilliseconds } from '../call.ts';
 import { epoch } from '../runtime.ts';
@@ -13,6 +12,8 @@ import type { MachineFacts, GroundTruth } from '../ground-truth.ts';
 
 /** How long a call of a function lives at most (functions.ts). */
 const functionMilliseconds = 25_000;
+/** How long what a platform said decides about serving certificates: docs/attestation.md. */
+const describedMilliseconds = 120_000;
 /** How long after a look at a platform its record is written at most: the function's life, and a write that arrives late (call.ts). */
 const writtenWithin = functionMilliseconds + latestMilliseconds;
 
@@ -35,8 +36,6 @@ export function createMachineOracle(bench: Bench): MachineOracle {
   const { runtime, scenario, attestations, truths, facts, broken, label } = bench;
   const retirement = createRetirementOracle(bench);
   const objects = createObjectOracle(bench);
-  /** How much later a description may be used than by one clock. */
-  const skewed = 2 * runtime.rates.skew;
   /** When a registration ended: by identity and when it began. */
   const endings = new Map<string, number>();
   let active = new Map<string, IdentityRecord>();
@@ -91,9 +90,7 @@ export function createMachineOracle(bench: Bench): MachineOracle {
     if (record.nodeName !== truth.node) return broken(`${truth.what}: let in as ${record.nodeName}`);
     if (truth.evidence || truth.signerName === insecureSigner)
       if (truth.machine !== record.identity) return broken(`${truth.what}: let in as ${record.identity}`);
-    // Decision 0030: a serving certificate may be decided by the machine's last description.
-    const reused = servingSigners.has(truth.signerName) && !scenario.allowRestart ? descriptionLasts + skewed : 0;
-    if (fact?.gone !== undefined && fact.gone + reused < truth.createdAt)
+    if (fact?.gone !== undefined && fact.gone < truth.createdAt - reusedFor(truth))
       return broken(`${truth.what}: let in, and the machine was terminated before it asked`);
     if (truth.evidence && scenario.listed && !wasListed(record.identity, process.startedAt))
       return broken(`${truth.what}: let in, and it was not on the list`);
@@ -195,12 +192,21 @@ export function createMachineOracle(bench: Bench): MachineOracle {
       return broken(`${truth.what}: a serving key takes the place of the machine's own`);
     for (const name of truth.names ?? []) {
       if (name === record.nodeName || fact.dnsNames.includes(name) || fact.addresses.includes(name)) continue;
+      // It had it when the platform was asked.
+      const since = truth.createdAt - reusedFor(truth);
+      if (fact.former.some(({ address, until }) => address === name && until >= since)) continue;
       const ranged = name.startsWith(rangePrefix) && name !== reservedAddress;
       const owner = owners.get(name) ?? record.identity;
       if (!ranged || owner !== record.identity)
         return broken(`${record.identity} gets ${name}, which is ${ranged ? `${owner}'s` : 'not its own'}`);
       owners.set(name, owner);
     }
+  }
+
+  /** How old what the platform said may be: the clocks of both calls are off by their skew. */
+  function reusedFor({ signerName }: GroundTruth): number {
+    const isReused = scenario.reuses && servingSigners.has(signerName);
+    return isReused ? describedMilliseconds + 2 * runtime.rates.skew : 0;
   }
 
   function wasListed(identity: string, since: number): boolean {
