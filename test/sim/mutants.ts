@@ -193,11 +193,6 @@ export const mutants: Readonly<
     ),
   ],
   'machine objects': [
-    ...changesOf('core/attestation/evidence/last-description.ts', [
-      'what a platform said counts for hours',
-      'export const descriptionLasts = 120_000;',
-      'export const descriptionLasts = 7_200_000;',
-    ]),
     ...changesOf(
       'core/attestation/cluster-api/check-objects.ts',
       [
@@ -218,21 +213,11 @@ export const mutants: Readonly<
       ['a machine without bootstrap data is let in', 'if (!bootstrapReady)', 'if (!bootstrapReady && deleting)'],
       ['one of two objects is taken', 'if (others.length > 0) {', 'if (others.length > 8) {'],
       [
-        'an object of another node is taken',
-        'if (machine.nodeName !== undefined && machine.nodeName !== nodeName)',
-        'if (machine.nodeName !== undefined && deleting)',
-      ],
-      [
         'a caller that did not look is believed',
         "if (context.clusterApi === undefined) return refuse('MachineNotFound', notLookedUp);",
         'if (context.clusterApi === undefined) return undefined;',
       ],
     ),
-    ...changesOf('core/attestation/check-machine.ts', [
-      'an object of another machine is taken',
-      'if (object !== undefined && object.providerId !== machine.providerId) {',
-      "if (object?.providerId === '') {",
-    ]),
   ],
   audit: [
     ...changesOf('core/attestation/check-verdict.ts', [

@@ -93,7 +93,7 @@ export function createScenario(random: Random, until: number): Scenario {
 
   const tpm = random.chance(0.35);
   // Only a relay that approves looks for Machine objects.
-  const clusterApi = approver && !insecure && random.stream('objects').chance(0.45);
+  const clusterApi = approver && !insecure && random.stream('objects').chance(0.6);
   const reuses = !tpm && !allowRestart && random.stream('reuse').chance(0.7);
   const signerNames = [
     nodeSigner,

@@ -105,11 +105,12 @@ export function settleClusterApi(life: Life, objects: MachineObjects | undefined
       tell(`${name} is ${what}`);
       set(name, state);
       // Once no cache is behind any more.
-      after(random.between(staleMilliseconds, 11_000), () => [name, other].forEach((each) => asks.get(each)?.()));
+      for (const wait of [staleMilliseconds + 500, 11_000])
+        after(wait, () => [name, other].forEach((each) => asks.get(each)?.()));
       after(mendedIn(), () => write(name));
     }
     if (random.chance(0.15)) disturbCluster();
-    life.soon(12_000, disturb);
+    life.soon(8_000, disturb);
   }
 
   function disturbCluster(): void {

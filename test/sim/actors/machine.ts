@@ -90,7 +90,7 @@ export function createMachineActs(life: Life, { series, nextKey, controllers }: 
     boot(machine);
     const ask = (): void => {
       if (!isNode(machine)) join(machine);
-      else if (random.chance(0.5)) renew(machine);
+      else if (random.chance(0.4)) renew(machine);
       else serve(machine);
     };
     controllers.started(machine, { isNode: () => isNode(machine), ask });
