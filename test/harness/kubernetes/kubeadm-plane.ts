@@ -124,11 +124,12 @@ export async function startKubeadmPlane(keys: KubeadmKeys, address: string): Pro
       'kube-apiserver': async () =>
         (await admin.request('/readyz')).status === 200 &&
         (await admin.request('/api/v1/namespaces/default')).status === 200,
-      // Its signing controllers start together with the first of these, unless they are off.
-      'kube-controller-manager': async () =>
-        /name="csrapproving"|"Starting token cleaner controller"/.test(
-          running.get('kube-controller-manager')?.logTail(10_000) ?? '',
-        ),
+      // Its signing controllers start together with the approver, unless they are off. The token cleaner is always on.
+      'kube-controller-manager': async () => {
+        const approves = !inEtc('manifests/kube-controller-manager.yaml').includes('-csrapproving');
+        const line = approves ? 'name="csrapproving"' : 'Starting token cleaner controller';
+        return running.get('kube-controller-manager')?.logTail(10_000).includes(line) === true;
+      },
     };
     const restart = async (component: Component): Promise<void> => {
       // Everything is in etcd, which is not stopped.
