@@ -97,8 +97,7 @@ export function checkHolderGone(holder: IdentityRecord, state: MachineState, now
 }
 
 /** A delay if the first observation is too recent, so that the platform is not asked. */
-export function holderTooEarly({ state, unknownSince }: IdentityRecord, now: Instant): Declined | undefined {
-  if (state === 'retired') return undefined;
+export function holderTooEarly({ unknownSince }: IdentityRecord, now: Instant): Declined | undefined {
   return firstLookCounts(unknownSince, now) ? tooEarly(unknownSince, now) : undefined;
 }
 

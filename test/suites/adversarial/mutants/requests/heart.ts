@@ -100,6 +100,7 @@ const testFiles = [
   'stories/verdict-check',
   'stories/tofu',
   'stories/second-look',
+  'faults/retired',
   'stories/challenge',
   'limits',
   'stories/lock',

@@ -77,7 +77,12 @@ const table: readonly Row[] = [
     'TofuNodeMismatch',
   ],
   ['another machine, the name taken: whether its machine is gone decides', { holder: other }, 'takeover'],
-  ['a name whose machine was retired', { holder: { ...other, state: 'retired' } }, 'TofuNodeTaken'],
+  ['a name whose machine was retired by its successor', { holder: { ...other, state: 'retired' } }, 'TofuNodeTaken'],
+  [
+    'a name whose machine was retired without a successor',
+    { holder: { ...other, state: 'retired', nameFreeAt: now + hour } },
+    'takeover',
+  ],
   ['a name that an edited table gives to two', { record: recorded, holder: other }, 'TofuNodeTaken'],
   ['a retired machine that came back', { record: { ...recorded, state: 'retired' } }, 'Revoked'],
   ['a retired machine renewing', { record: { ...recorded, state: 'retired' }, byNodeItself: true }, 'Revoked'],
