@@ -39,8 +39,8 @@ describe('mutants of what is simulated', () => {
     await Promise.all(Array.from({ length: processes }, work));
   }, 1_800_000);
 
-  test('are at least 52, of each subject', () => {
-    expect(allMutants.length).toBeGreaterThanOrEqual(52);
+  test('are at least 51, of each subject', () => {
+    expect(allMutants.length).toBeGreaterThanOrEqual(51);
     expect(found.size).toBe(allMutants.length);
     for (const changes of Object.values(mutants)) expect(changes.length).toBeGreaterThanOrEqual(2);
   });
