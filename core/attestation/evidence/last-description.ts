@@ -28,7 +28,7 @@ export function newLook(machine: Machine, { reusesDescriptions }: Reuse, at: Ins
 
 /** The machine as its platform described it moments ago; `undefined`: the platform must be asked. */
 export function machineSeen(record: IdentityRecord, { reusesDescriptions }: Reuse, now: Instant): Machine | undefined {
-  const { identity, nodeName, providerId, startedAt, described, unknownSince, restart } = record;
+  const { identity, nodeName, providerId, described, unknownSince, restart } = record;
   if (reusesDescriptions !== true || described === undefined) return undefined;
   // A description from the future comes from another clock, so its age is unknown.
   const age = now - described.at;
@@ -36,12 +36,5 @@ export function machineSeen(record: IdentityRecord, { reusesDescriptions }: Reus
   // Since then its platform reported the machine as terminated or unknown, or another key was requested for it.
   if (unknownSince !== undefined || restart !== undefined) return undefined;
   const { addresses, dnsNames } = described;
-  return {
-    identity,
-    providerId,
-    nodeNames: [nodeName],
-    addresses,
-    dnsNames,
-    ...(startedAt === undefined ? {} : { startedAt }),
-  };
+  return { identity, providerId, nodeNames: [nodeName], addresses, dnsNames };
 }

@@ -33,7 +33,10 @@ test.each(byTier({ default: ['fleet-1k'], deep: ['fleet-1k', 'fleet-10k', 'fleet
     const result = await run(name);
     expect(result.signed).toBe(result.requests);
     expect(result.serving?.answered).toBe(result.requests);
-    expect(result.calls.ec2.calls - result.calls.ec2.throttled).toBe(result.requests);
+    // A few answers come after their node has sent a request with newer evidence.
+    const answered = result.calls.ec2.calls - result.calls.ec2.throttled;
+    expect(answered).toBeGreaterThanOrEqual(result.requests);
+    expect(answered).toBeLessThan(1.002 * result.requests);
     expect(result.worstCallRatio).toBeLessThanOrEqual(1.2);
     // A kubelet asks up to 30 s after its client certificate, which is most of what a thousand nodes take beyond the quota.
     const kubelet = result.requests < 10_000 ? 30 / result.floor.seconds : 0;

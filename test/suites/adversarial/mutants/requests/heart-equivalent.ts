@@ -3,6 +3,17 @@ import type { Equivalent } from '../../../../harness/mutants/subject.ts';
 
 export const equivalent: readonly Equivalent[] = [
   {
+    file: 'core/attestation/admission.ts',
+    without: 'evidence.provider === provider → true',
+    because:
+      'only the providers of EC2 share identities, and both of them ask STS and EC2’s key again; the cases of this subject have no machine of both',
+  },
+  {
+    file: 'core/attestation/first-use.ts',
+    without: 'described === undefined → false',
+    because: 'a record with a field that is undefined is stored without it',
+  },
+  {
     file: 'core/attest.ts',
     without: "decision === 'approve'",
     because:

@@ -128,6 +128,7 @@ export const subject: Subject = {
     'core/attestation/records/request-limits.ts',
     'core/attestation/serving-names.ts',
     'core/attestation/evidence/evidence.ts',
+    'core/attestation/evidence/last-description.ts',
     'core/attestation/check-verdict.ts',
   ],
   choices: true,
