@@ -2,8 +2,8 @@
  * Keeps the CA certificates of each signer where the cluster finds them (docs/ca/trust.md). Each round reads the endpoint's answer
  * and each object, and writes the objects that hold something else. Nothing is stored between rounds, so a crash loses nothing.
  *
- * The relay deletes no object, and writes only what a complete answer of the endpoint says: consumers of an empty bundle trust nobody,
- * and those of a shorter one refuse valid certificates.
+ * The relay deletes no object, and writes only what a complete answer of the endpoint says: consumers of an empty bundle refuse every certificate,
+ * and those of a shorter one refuse valid ones.
  */
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 import { failure, success } from '../../../core/outcome/result.ts';

@@ -13,7 +13,7 @@ export interface Maintenance {
 
 export function createMaintenance(runtime: Runtime, functions: Pick<Functions, 'retire'>): Maintenance {
   const start = (port: string, method: string, about: string, act: () => Promise<void>): void => {
-    // Whoever asks does not wait for the answer, and does nothing when there is none.
+    // The caller does not wait for the answer.
     call(runtime, startProcess(runtime, port), { port, method, about, act, told: () => 'done' }).catch(() => {});
   };
   return {

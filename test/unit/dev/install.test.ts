@@ -1,4 +1,4 @@
-/** dev/run.mjs installs what is missing once, whoever asks for it first, and after a killed installation again. A stand-in of npm counts. */
+/** dev/run.mjs installs what is missing once, also if two commands ask for it at once, and after a killed installation again. A stand-in of npm counts. */
 import { spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';

@@ -22,8 +22,8 @@ import { isReady, proxiedHealth, requestsOf } from './node.ts';
 const { skip } = await requireKubelet();
 
 /*
- * A cluster on its way to attestation: stock kubelets still come in with a token alone, whoever brings a proof is put on
- * record, and what serves under a node's name must be the machine on record.
+ * A cluster on its way to attestation: stock kubelets still join with a token alone. A node that sends evidence is put on
+ * record. The machine that serves under a node's name must be the one on record.
  */
 const configuration = JSON.stringify({
   version: 1,

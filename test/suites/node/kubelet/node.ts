@@ -47,7 +47,7 @@ export async function proxiedHealth(plane: Pick<ControlPlane, 'admin'>, nodeName
   return (await plane.admin.request(`/api/v1/nodes/${nodeName}/proxy/healthz`)).text;
 }
 
-/** What a kubelet shows to whoever connects, believed or not. */
+/** The certificate that a kubelet shows to a client, verified or not. */
 export function presentedCertificate(host: string, port: number): Promise<X509Certificate> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port, rejectUnauthorized: false, timeout: 10_000 }, () => {
@@ -74,7 +74,7 @@ function fingerprintIn(credentialId: string): string {
   return hex.match(/../g)?.join(':') ?? '';
 }
 
-/** Requests that this user was refused, and those of whoever it was that the API server did not know. */
+/** Requests that this user was refused, and those of requesters that the API server did not know. */
 export function failures(plane: ControlPlane, user: string): string[] {
   return plane
     .auditEvents()
