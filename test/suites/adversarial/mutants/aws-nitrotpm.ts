@@ -10,5 +10,13 @@ export const subject: Subject = {
   ],
   choices: true,
   changes: [],
+  equivalent: [
+    {
+      file: 'core/attestation/aws-nitrotpm/provider.ts',
+      without: 'confirm === undefined → false',
+      because:
+        'only evidence with an identity document has no confirm, and this provider takes none; the type does not say so',
+    },
+  ],
   cases: ['test/unit/core/attestation/aws-nitrotpm/provider.test.ts', 'test/unit/core/attestation/registrar.test.ts'],
 };
