@@ -115,6 +115,11 @@ export interface Use {
   readonly now: Instant;
 }
 
+/** A record has no field that is undefined. */
+function fieldOf(described: LastDescription | undefined): Pick<IdentityRecord, 'described'> {
+  return described === undefined ? {} : { described };
+}
+
 /** The first record of a machine. */
 export function firstRecord({ startedAt, described, device, uid, now, ...use }: Use): IdentityRecord {
   return {
@@ -122,7 +127,7 @@ export function firstRecord({ startedAt, described, device, uid, now, ...use }: 
     state: 'active',
     previousSpkis: [],
     ...(startedAt === undefined ? {} : { startedAt }),
-    ...(described === undefined ? {} : { described }),
+    ...fieldOf(described),
     ...(device === undefined ? {} : { device }),
     addresses: [],
     recent: countUse(undefined, now),
@@ -161,7 +166,7 @@ export function seenRecord(
   return {
     ...kept,
     ...(startedAt === undefined ? {} : { startedAt: Math.max(startedAt, record.startedAt ?? startedAt) }),
-    ...(described === undefined ? {} : { described }),
+    ...fieldOf(described),
     ...(device === undefined ? {} : { device }),
     lastSeen: Math.max(record.lastSeen, now),
     uses: record.uses + 1,
