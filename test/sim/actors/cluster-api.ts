@@ -30,6 +30,7 @@ export function settleClusterApi(life: Life, objects: MachineObjects | undefined
   const { set, setCluster, find } = objects;
   /** Objects as their controllers want them, of machines that run. */
   const wanted = new Map<string, MachineObject>();
+  const foreign = new Set<string>();
   const asks = new Map<string, () => void>();
   const after = (milliseconds: number, run: () => void): void => at(timeline.now() + milliseconds, run);
   const tell = (what: string): void => runtime.tell(() => `management cluster: ${what}`);
@@ -51,7 +52,10 @@ export function settleClusterApi(life: Life, objects: MachineObjects | undefined
     asks.set(id, ask);
     // Names of a fleet are all of this cluster.
     const isForeign = facts.addresses.every((address) => address.startsWith('10.1.')) && random.chance(0.12);
-    if (isForeign) facts.foreign = true;
+    if (isForeign) {
+      facts.foreign = true;
+      foreign.add(id);
+    }
     const isPool = random.chance(0.2);
     const isReady = random.chance(0.8);
     const { cluster, namespace } = clusterReference;
@@ -91,7 +95,8 @@ export function settleClusterApi(life: Life, objects: MachineObjects | undefined
     const names = [...wanted.keys()];
     const name = names[random.below(names.length)];
     const machine = name === undefined ? undefined : find(name);
-    const other = names.find((each) => each !== name) ?? 'none';
+    // With a machine of another cluster's provider ID, an object of this cluster would claim that machine: that is the editor's right.
+    const other = names.find((each) => each !== name && !foreign.has(each)) ?? 'none';
     if (name !== undefined && machine !== undefined) {
       const [what, state] = random.pick([
         ['edited', { ...machine, providerId: `null:///${other}` }],
