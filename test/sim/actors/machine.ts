@@ -245,11 +245,13 @@ export function createMachineActs(life: Life, { series, nextKey, controllers }: 
   function moveAddress(machine: Machine): void {
     const { id, facts } = machine;
     const [address] = facts.addresses;
-    if (facts.gone !== undefined || address === undefined || platform.machines.get(id)?.state !== undefined) return;
+    const known = platform.machines.get(id);
+    if (facts.gone !== undefined || address === undefined || known === undefined || known.state !== undefined) return;
     facts.former.push({ address, until: timeline.now() });
     facts.addresses = [`10.${series}.0.${++addresses}`];
     runtime.tell(() => `machine ${id} has ${facts.addresses.join()} instead of ${address}`);
-    boot(machine);
+    // It was not started again.
+    platform.machines.set(id, { ...known, addresses: facts.addresses });
     if (random.chance(0.5)) serve(machine);
   }
 
