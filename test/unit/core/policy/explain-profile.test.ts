@@ -4,9 +4,9 @@ import { explainProfile } from '../../../../core/policy/check-profile.ts';
 import { customRules, object, profile, request } from '../questions.ts';
 import type { Asked } from '../questions.ts';
 
-function seen(check: string, asked: Asked): string | undefined {
+function found(check: string, asked: Asked) {
   const given = profile('custom', { custom: customRules() });
-  return explainProfile(given, object(asked), request(asked)).find((finding) => finding.check === check)?.observed;
+  return explainProfile(given, object(asked), request(asked)).find((finding) => finding.check === check);
 }
 
 describe('what was seen', () => {
@@ -37,6 +37,14 @@ describe('what was seen', () => {
       'no subject, subjectAltNames',
     ],
   ])('%s', (_, check, asked, text) => {
-    expect(seen(check, asked)).toBe(text);
+    expect(found(check, asked)?.observed).toBe(text);
   });
+});
+
+test.each<[string, Asked, boolean]>([
+  ['a request without names', {}, false],
+  ['a request with a DNS name', { sans: { dns: ['web'] } }, true],
+  ['a request with a name of another type', { sans: { unsupported: ['otherName'] } }, true],
+])('whether the check of name types applies: %s', (_, asked, applies) => {
+  expect(found('subjectAltNames are DNS, email, IP or URI', asked)?.applies).toBe(applies);
 });
