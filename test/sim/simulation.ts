@@ -74,7 +74,11 @@ export async function simulate(
 
   const ledger = createSimulatedLedger();
   const attestations = createSimulatedAttestations();
-  const objects = scenario.clusterApi ? createMachineObjects(runtime, random.stream('objects')) : undefined;
+  // The kubelet of a node reports its machine.
+  const providerIdOf = (node: string): string | undefined => attestations.names.get(node)?.replace('#', ':///');
+  const objects = scenario.clusterApi
+    ? createMachineObjects(runtime, random.stream('objects'), providerIdOf)
+    : undefined;
   const platform = createNullPlatform({
     allowRestart: scenario.allowRestart,
     listed: scenario.listed,

@@ -8,6 +8,7 @@ import { types } from '../ports/stored.ts';
 import type { MachineControllers } from './cluster-api.ts';
 import { createMachineActs, reportedMilliseconds } from './machine.ts';
 import type { Machine } from './machine.ts';
+import { nodeSigner } from '../scenario.ts';
 import { nodes } from './simulated-cluster.ts';
 import type { Life } from './simulated-cluster.ts';
 
@@ -26,6 +27,7 @@ export interface Fleet {
 export function settleFleet(life: Life, plan: FleetPlan, { retire, look, controllers }: FleetPorts): Fleet {
   const { runtime, scenario, random, at, oracle } = life;
   const { timeline } = runtime;
+  const isAudited = scenario.epochs.some(({ demands }) => demands.get(nodeSigner)?.mode === 'audit');
   let keys = firstKey;
   let listings = 0;
   const acts = createMachineActs(life, { series: 3, nextKey: () => keys++, controllers });
@@ -85,6 +87,8 @@ export function settleFleet(life: Life, plan: FleetPlan, { retire, look, control
   function isWaiting(machine: Machine): boolean {
     // Only the relay gives a machine the challenge for its TPM, and only where it approves.
     if (scenario.tpm && !scenario.approver) return false;
+    // An intent of audit mode names no machine: if it is given up, its key counts as used by another.
+    if (scenario.freshKeys && isAudited) return false;
     return machine.facts.gone === undefined && !acts.isNode(machine);
   }
 

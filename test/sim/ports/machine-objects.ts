@@ -30,7 +30,12 @@ export interface MachineObjects {
 export const staleMilliseconds = 8_000;
 const usuallyStale = 300;
 
-export function createMachineObjects(runtime: Runtime, random: Random): MachineObjects {
+/** `nodeProviderId`: of the Node object of that name. */
+export function createMachineObjects(
+  runtime: Runtime,
+  random: Random,
+  nodeProviderId: (node: string) => string | undefined,
+): MachineObjects {
   const { timeline } = runtime;
   const history: [ObjectsThen, ...ObjectsThen[]] = [{ from: 0, machines: new Map() }];
 
@@ -54,7 +59,7 @@ export function createMachineObjects(runtime: Runtime, random: Random): MachineO
       const index = history.findLastIndex(({ from }) => from <= Math.max(0, now - behind));
       seen = Math.max(seen, index);
       if (seen < history.length - 1) runtime.count('step: objects: a stale cache');
-      return { clusterApi: contextOf(object, history[seen] ?? newest()) };
+      return { clusterApi: contextOf(object, history[seen] ?? newest(), nodeProviderId) };
     };
   }
 
@@ -71,13 +76,18 @@ export function createMachineObjects(runtime: Runtime, random: Random): MachineO
   };
 }
 
-function contextOf(object: JsonObject, { machines, cluster }: ObjectsThen): NonNullable<AttestContext['clusterApi']> {
+function contextOf(
+  object: JsonObject,
+  { machines, cluster }: ObjectsThen,
+  nodeProviderId: (node: string) => string | undefined,
+): NonNullable<AttestContext['clusterApi']> {
   const { request, username } = object['spec'] as { readonly request: string; readonly username: string };
   const decoded = decodeRequest(Buffer.from(request, 'base64'));
   const providerId = decoded.ok ? decoded.value.providerId : undefined;
   const node = username.replace(/^system:node:/, '');
+  const ofNode = nodeProviderId(node);
   const isAbout = (machine: MachineObject): boolean =>
-    providerId === undefined ? machine.nodeName === node : machine.providerId === providerId;
+    machine.providerId === (providerId ?? ofNode) || (providerId === undefined && machine.nodeName === node);
   return {
     machines: [...machines.values()].filter(isAbout).slice(0, 8),
     ...(cluster === undefined ? {} : { cluster }),
