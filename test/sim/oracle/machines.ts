@@ -52,7 +52,7 @@ export function createMachineOracle(bench: Bench): MachineOracle {
   /** From when until when something was on the list. */
   const entries: { readonly name: string; readonly from: number; until: number }[] = [];
 
-  function registered(): void {
+  function noteRecords(): void {
     const now = new Map<string, IdentityRecord>();
     const names = new Map<string, string>();
     for (const record of attestations.identities.values()) {
@@ -64,13 +64,17 @@ export function createMachineOracle(bench: Bench): MachineOracle {
       if (attestations.names.get(record.nodeName) !== record.identity)
         broken(`${record.nodeName} is ${record.identity}'s, and its name another's`);
     }
-    retirement.registered();
     for (const key of active.keys()) if (!now.has(key)) endings.set(key, runtime.timeline.now());
     active = now;
     for (const identity of keys.keys()) if (!attestations.identities.has(identity)) keys.delete(identity);
     // What is forgotten or retired holds nothing any more.
     for (const [address, identity] of owners)
       if (attestations.identities.get(identity)?.state !== 'active') owners.delete(address);
+  }
+
+  function registered(): void {
+    noteRecords();
+    retirement.registered();
   }
 
   /** What one approval wrote: is it what the machines really did? */
@@ -234,7 +238,12 @@ export function createMachineOracle(bench: Bench): MachineOracle {
 
   return {
     registered,
-    claimed,
+    claimed(invocation, claim) {
+      noteRecords();
+      claimed(invocation, claim);
+      // After the invariants of the claim, which name the machine that took the name.
+      retirement.registered();
+    },
     observed,
     retired(record, nameFreeAt) {
       registered();

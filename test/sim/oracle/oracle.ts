@@ -180,9 +180,7 @@ export function createOracle(judged: Judged): Oracle {
   return {
     ...issuing.events,
     claimed(invocation, claim, written) {
-      if (!written) return;
-      machines.registered();
-      machines.claimed(invocation, claim);
+      if (written) machines.claimed(invocation, claim);
     },
     observed(_, record) {
       machines.registered();
